@@ -1,0 +1,1 @@
+"""Values and rules that everything shares; imports nothing of ours."""

@@ -1,0 +1,95 @@
+"""Two clocks: the wall clock, and a model clock that charges a cost for each operation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from semistream.core.costs import CostProfile
+
+
+@dataclass
+class Lap:
+    """The seconds that were charged while the lap was open."""
+
+    seconds: float = 0.0
+
+
+class Clock(Protocol):
+    """Tells the time to a join and is told what the join does.
+
+    The engine must charge every operation it performs; a clock may ignore the charges.
+    """
+
+    @property
+    def is_model(self) -> bool:
+        """Whether time passes only by charges."""
+
+    def now(self) -> float:
+        """Return the seconds since the clock was made."""
+
+    def charge(self, seconds: float) -> None:
+        """Let `seconds` of work pass."""
+
+    def sleep_until(self, moment: float) -> None:
+        """Let time pass until `moment`; return at once if it is past."""
+
+
+class WallClock:
+    """Real time; charges are ignored."""
+
+    is_model = False
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    def now(self) -> float:
+        """Return the real seconds since the clock was made."""
+        return time.perf_counter() - self._start
+
+    def charge(self, seconds: float) -> None:
+        """Ignore the charge: real work takes its own time."""
+
+    def sleep_until(self, moment: float) -> None:
+        """Sleep until `moment`."""
+        delay = moment - self.now()
+        if delay > 0:
+            time.sleep(delay)
+
+
+class ModelClock:
+    """Time that passes only by charges, so that a run is the same on every machine."""
+
+    is_model = True
+
+    def __init__(self, costs: CostProfile) -> None:
+        self.costs = costs
+        self._now = 0.0
+        self._lap: Lap | None = None
+
+    def now(self) -> float:
+        """Return the seconds charged so far."""
+        return self._now
+
+    def charge(self, seconds: float) -> None:
+        """Advance by `seconds`, or add them to the open lap."""
+        if self._lap is None:
+            self._now += seconds
+        else:
+            self._lap.seconds += seconds
+
+    def sleep_until(self, moment: float) -> None:
+        """Jump to `moment`."""
+        self._now = max(self._now, moment)
+
+    @contextmanager
+    def lap(self) -> Iterator[Lap]:
+        """Collect charges without advancing, for work that runs beside other work."""
+        outer, self._lap = self._lap, Lap()
+        try:
+            yield self._lap
+        finally:
+            self._lap = outer

@@ -1,0 +1,63 @@
+"""Every error that semistream raises on purpose: one sentence that says what to do."""
+
+from __future__ import annotations
+
+
+class SemistreamError(Exception):
+    """The base of all errors of semistream; the message is one sentence for the user."""
+
+
+class BudgetTooSmallError(SemistreamError):
+    """The memory budget is below the minimum that the join needs."""
+
+
+class BudgetExceededError(SemistreamError):
+    """A component asked for more bytes than its budget has left."""
+
+
+class KeyTypeError(SemistreamError):
+    """Key columns cannot be compared without losing information, or cannot be keys at all."""
+
+
+class UnknownColumnError(SemistreamError):
+    """A column was named that the data does not have."""
+
+
+class NameClashError(SemistreamError):
+    """Two output columns would have the same name."""
+
+
+class NullKeyError(SemistreamError):
+    """Master rows have a null in their key."""
+
+
+class DuplicateKeyError(SemistreamError):
+    """Master rows share a key although the key must be unique."""
+
+
+class MasterNotFoundError(SemistreamError):
+    """There is no master table at the given place."""
+
+
+class CorruptTableError(SemistreamError):
+    """A file of a master table is damaged, truncated or of another format."""
+
+
+class SchemaDriftError(SemistreamError):
+    """The schema of the data is not the schema that the work was started with."""
+
+
+class ConcurrentWriteError(SemistreamError):
+    """Another writer committed to the same master table first."""
+
+
+class RowTooLargeError(SemistreamError):
+    """A single row needs more memory than the budget can give to one row."""
+
+
+class UnknownAlgorithmError(SemistreamError):
+    """An algorithm was named that is not in the registry."""
+
+
+class InvalidSettingError(SemistreamError):
+    """An argument or setting has a value that makes no sense."""

@@ -1,0 +1,57 @@
+"""What a join counts while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+
+@dataclass
+class JoinStats:
+    """Counters of one join; all of them only grow, but for the memory by component."""
+
+    tuples_in: int = 0
+    """Stream tuples taken from the input."""
+    tuples_out: int = 0
+    """Stream tuples that have left: answered, absent or with a null key."""
+    cache_hits: int = 0
+    """Stream tuples answered from cached master data."""
+    read_hits: int = 0
+    """Stream tuples answered by a read of master data."""
+    absent: int = 0
+    """Stream tuples whose key the master table does not have."""
+    null_keys: int = 0
+    """Stream tuples with a null in their key."""
+    iterations: int = 0
+    """Rounds of the disk phase."""
+    page_reads: int = 0
+    """Pages read, each time they are read."""
+    read_requests: int = 0
+    """Requests to the store; neighbouring pages may share one."""
+    bytes_read: int = 0
+    """Bytes asked of the store."""
+    cache_admissions: int = 0
+    """Master tuples that entered the cache."""
+    cache_evictions: int = 0
+    """Master tuples that were overwritten in the cache."""
+    max_wait_seconds: float = 0.0
+    """The longest time a tuple waited inside the join."""
+    wait_seconds_total: float = 0.0
+    """Time inside the join, summed over all tuples."""
+    max_wait_tuples: int = 0
+    """The most tuples that arrived while one tuple waited."""
+    memory_bytes: dict[str, int] = field(default_factory=dict)
+    """Bytes held by each component."""
+
+    @property
+    def mean_wait_seconds(self) -> float:
+        """Mean time inside the join of the tuples that left."""
+        return self.wait_seconds_total / self.tuples_out if self.tuples_out else 0.0
+
+    def since(self, earlier: JoinStats) -> JoinStats:
+        """Return what was counted after `earlier`; maxima and memory stay as they are."""
+        kept = {"max_wait_seconds", "max_wait_tuples", "memory_bytes"}
+        difference = {
+            f.name: getattr(self, f.name) if f.name in kept else getattr(self, f.name) - getattr(earlier, f.name)
+            for f in fields(self)
+        }
+        return JoinStats(**difference)

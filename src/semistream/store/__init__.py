@@ -1,0 +1,1 @@
+"""The master table in pages: one contract, one module a backend."""

@@ -1,0 +1,104 @@
+"""The contract of a store: a master table that is read in pages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.keys import KeyCodec
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a store can do beyond the contract."""
+
+    ordered_pages: bool
+    """Pages are ranges of the key itself, so that neighbouring keys share pages."""
+    snapshot: bool
+    """A version stays readable after the table has moved on, so that a replay gives the same rows."""
+
+
+class PageSet(ABC):
+    """The rows of the page ranges of one `read`, range after range.
+
+    Immutable, and independent of the store from then on: it may be kept and used from any thread.
+    """
+
+    codes: Int64Array
+    """The key code of each row, ascending inside each range."""
+    bounds: Int64Array
+    """Where each range starts in `codes`, and at the end the number of rows."""
+
+    @abstractmethod
+    def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return the named columns of these rows, numbered as in `codes`."""
+
+    @property
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """The memory that the set keeps alive."""
+
+
+class MasterStore(ABC):
+    """A master table whose rows are sorted by key code and grouped into pages.
+
+    Pages are numbered from 0; all rows of one code are on one page; pages may differ in size. One instance shows one
+    version of the table for as long as it lives. `locate` and `read` may be called from several threads at once. A store
+    must not cache rows: memory belongs to the join's budget.
+    """
+
+    schema: pa.Schema
+    """The columns of a row as users see them."""
+    key: tuple[str, ...]
+    """The names of the key columns."""
+    codec: KeyCodec
+    """Codes keys of the types that the key columns have."""
+    version: int
+    """Grows with each change of the table."""
+    row_count: int
+    page_count: int
+    unique: bool
+    """No two rows share a key."""
+    capabilities: Capabilities
+
+    @property
+    @abstractmethod
+    def index_bytes(self) -> int:
+        """The memory that the store's own index takes; it counts against the budget of a join."""
+
+    @property
+    @abstractmethod
+    def largest_page_bytes(self) -> int:
+        """The size of the largest page as `read` transfers it."""
+
+    @abstractmethod
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return for each code the page that has its row, if any page has; must not read pages. 0 in an empty table."""
+
+    @abstractmethod
+    def range_bytes(self, first_page: int, last_page: int) -> int:
+        """Return how many bytes a read of the pages from first to last, inclusive, transfers."""
+
+    @abstractmethod
+    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
+        """Read ranges of pages, each from first to last inclusive and each by one request, in the order given.
+
+        Ranges may overlap or repeat. A page that fails its checksum must raise CorruptTableError.
+        """
+
+    def close(self) -> None:
+        """Free what the store holds; it must not be used afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,140 @@
+"""A master table in memory: for tests, for experiments on the model clock, and as an upper bound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.errors import DuplicateKeyError, NullKeyError, UnknownColumnError
+from semistream.core.keys import KeyCodec
+from semistream.store.contract import Capabilities, MasterStore, PageSet
+from semistream.store.sparse_index import SparseIndex
+
+
+class MemoryStore(MasterStore):
+    """A master table that is one sorted Arrow table; a read is a slice.
+
+    `row_bytes` is what a row counts on a read; by default it is the mean size of a row. With `on_duplicate` "error" a
+    repeated key is refused, with "all" every row of it is a match.
+    """
+
+    def __init__(
+        self,
+        rows: pa.Table,
+        key: str | Sequence[str],
+        *,
+        rows_per_page: int = 64,
+        row_bytes: int | None = None,
+        on_duplicate: str = "error",
+    ) -> None:
+        self.key = (key,) if isinstance(key, str) else tuple(key)
+        for name in self.key:
+            if name not in rows.schema.names:
+                raise UnknownColumnError(f"The master table has no column {name!r}: name its key column.")
+        self.codec = KeyCodec([rows.schema.field(name).type for name in self.key])
+        encoded = self.codec.encode([rows.column(name).combine_chunks() for name in self.key])
+        if encoded.null_count:
+            raise NullKeyError(f"{encoded.null_count} master rows have a null key: remove them or give them a key.")
+        order = np.argsort(encoded.codes, kind="stable")
+        self._codes = encoded.codes[order]
+        if np.array_equal(order, np.arange(len(order))):
+            self._rows = rows.combine_chunks()
+        else:
+            self._rows = rows.take(pa.array(order)).combine_chunks()
+        self.unique = not self._has_duplicates()
+        if not self.unique and on_duplicate == "error":
+            raise DuplicateKeyError(f"The key {self._first_duplicate()} stands in several master rows.")
+        self.schema = rows.schema
+        self.version = 1
+        self.row_count = len(self._codes)
+        self._starts = _page_starts(self._codes, rows_per_page)
+        self.page_count = len(self._starts) - 1
+        self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self._row_bytes = row_bytes or max(1, round(rows.nbytes / max(1, len(rows))))
+        self._index = SparseIndex(self._codes[self._starts[:-1]])
+
+    @classmethod
+    def of_codes(cls, row_count: int, *, row_bytes: int, page_bytes: int = 8192) -> MemoryStore:
+        """Return a table of the keys 1 to `row_count` and nothing else, whose rows count `row_bytes` on a read."""
+        rows = pa.table({"key": np.arange(1, row_count + 1, dtype=np.int64)})
+        return cls(rows, "key", rows_per_page=max(1, page_bytes // row_bytes), row_bytes=row_bytes)
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the sparse index."""
+        return self._index.size_bytes
+
+    @property
+    def largest_page_bytes(self) -> int:
+        """The most rows on a page, in bytes."""
+        return int(np.diff(self._starts).max(initial=0)) * self._row_bytes
+
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return the page of each code."""
+        return self._index.locate(codes)
+
+    def range_bytes(self, first_page: int, last_page: int) -> int:
+        """Return the size of the rows on these pages."""
+        return int(self._starts[last_page + 1] - self._starts[first_page]) * self._row_bytes
+
+    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
+        """Return the rows of these pages without copying them when they are one range."""
+        starts = self._starts[first_pages]
+        sizes = self._starts[last_pages + 1] - starts
+        bounds = np.concatenate(([0], np.cumsum(sizes)))
+        if len(starts) == 1:
+            base = int(starts[0])
+            return _Slices(self._codes[base : base + int(sizes[0])], bounds, self._rows, starts)
+        rows = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
+        return _Slices(self._codes[rows], bounds, self._rows, starts)
+
+    def _has_duplicates(self) -> bool:
+        same_code = np.flatnonzero(self._codes[1:] == self._codes[:-1])
+        if self.codec.exact or not len(same_code):
+            return bool(len(same_code))
+        left, right = (
+            [pc.take(self._rows.column(name), pa.array(same_code + shift)).combine_chunks() for name in self.key]
+            for shift in (0, 1)
+        )
+        return bool(self.codec.same_key(left, right).any())
+
+    def _first_duplicate(self) -> str:
+        row = int(np.flatnonzero(self._codes[1:] == self._codes[:-1])[0])
+        return ", ".join(f"{name}={self._rows.column(name)[row]}" for name in self.key)
+
+
+class _Slices(PageSet):
+    def __init__(self, codes: Int64Array, bounds: Int64Array, rows: pa.Table, starts: Int64Array) -> None:
+        self.codes = codes
+        self.bounds = bounds
+        self._rows = rows
+        self._starts = starts
+
+    def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
+        if len(self._starts) == 1:
+            at = rows + self._starts[0]
+        else:
+            ranges = np.searchsorted(self.bounds, rows, side="right") - 1
+            at = rows - self.bounds[ranges] + self._starts[ranges]
+        indices = pa.array(at)
+        arrays = [_only_chunk(self._rows.column(name)).take(indices) for name in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._rows.schema.field(name) for name in columns]))
+
+    @property
+    def size_bytes(self) -> int:
+        return self.codes.nbytes
+
+
+def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _page_starts(codes: Int64Array, rows_per_page: int) -> Int64Array:
+    """Return where pages start, and the row count: every `rows_per_page` rows, moved back so as not to part a code."""
+    starts = np.arange(0, len(codes), rows_per_page, dtype=np.int64)
+    starts = np.searchsorted(codes, codes[starts], side="left").astype(np.int64)
+    return np.append(np.unique(starts), len(codes))
