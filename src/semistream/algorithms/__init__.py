@@ -1,0 +1,1 @@
+"""The family: one short recipe a file."""

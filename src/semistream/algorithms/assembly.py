@@ -1,0 +1,164 @@
+"""Makes a running join from a recipe, a master table and a memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from semistream.algorithms.recipe import BlockCaching, PagePinning, Recipe, Setting, TupleCaching
+from semistream.core.budget import MemoryBudget
+from semistream.core.clock import Clock
+from semistream.core.errors import InvalidSettingError
+from semistream.core.stats import JoinStats
+from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cached_rows import CachedRows
+from semistream.engine.loop import JoinLoop
+from semistream.engine.output import Output
+from semistream.engine.output_plan import OutputPlan
+from semistream.engine.reader import PartitionReader
+from semistream.engine.resident_pages import ResidentPages
+from semistream.engine.side_by_side import SideBySideLoop
+from semistream.engine.sizing import Sizes, papers_sizes, real_sizes
+from semistream.engine.stream_input import StreamInput
+from semistream.engine.stream_rows import StreamRows
+from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.waiting import WaitingTuples
+from semistream.policies.caching import BlockUtility
+from semistream.store.contract import MasterStore
+
+
+class Assembly:
+    """The parts of one join before its input is known: sizes, reader, statistics.
+
+    `accounting` "real" counts the bytes we allocate, "papers" the bytes the papers would. `plan` is None for a join of
+    bare keys, whose matches are only counted.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        store: MasterStore,
+        budget: MemoryBudget,
+        clock: Clock,
+        *,
+        accounting: str = "real",
+        plan: OutputPlan | None = None,
+        stream_row_bytes: float = 0.0,
+        seed: int = 0,
+        parameters: Mapping[str, float] | None = None,
+    ) -> None:
+        self.recipe = recipe
+        self.stats = JoinStats()
+        self.clock = clock
+        self.budget = budget
+        self.plan = plan
+        self._store = store
+        self._parameters = _with_defaults(recipe, parameters or {})
+        self._split = recipe.split(self._parameters)
+        self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
+        self.sizes = self._sizes(accounting, stream_row_bytes)
+        self.reader = PartitionReader(store, self.sizes.pages_per_read, clock, self.stats)
+        self._seed = seed
+        self.stats.memory_bytes = budget.by_component()
+
+    @property
+    def chunk_rows(self) -> int:
+        """The most stream tuples that should come at once."""
+        return self.sizes.chunk_rows
+
+    def start(self, stream: Callable[[PartitionReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
+        """Return the loop over an input, and where its output rows appear if it has a plan."""
+        sizes, store = self.sizes, self._store
+        setting = Setting(
+            partition_count=max(1, self.reader.partition_count),
+            waiting_slots=sizes.waiting_slots,
+            row_count=max(1, store.row_count),
+            seed=self._seed,
+            parameters=self._parameters,
+        )
+        choice = self.recipe.page_choice(setting)
+        rows = StreamRows(sizes.stream_row_bytes) if self.plan else None
+        output = None
+        if self.plan is not None and rows is not None:
+            output = Output(self.plan, rows, store.codec, unique=store.unique, batch_bytes=sizes.output_bytes)
+        parts: dict[str, Any] = {
+            "stream": stream(self.reader),
+            "waiting": WaitingTuples(
+                setting.partition_count,
+                sizes.waiting_slots,
+                positions=choice.needs_positions,
+                youngest=choice.needs_youngest,
+            ),
+            "reader": self.reader,
+            "choice": choice,
+            "intake": self.recipe.intake(setting),
+            "cache": self._cache(setting),
+            "clock": self.clock,
+            "stats": self.stats,
+            "output": output,
+            "stream_rows": rows,
+        }
+        if self.recipe.side_by_side:
+            return SideBySideLoop(handover_slots=max(1, sizes.handover_slots), **parts), output
+        return JoinLoop(**parts), output
+
+    def _sizes(self, accounting: str, stream_row_bytes: float) -> Sizes:
+        if accounting == "papers":
+            return papers_sizes(self._split, self._store, self.budget)
+        if accounting == "real":
+            return real_sizes(
+                self._split,
+                self._store,
+                self.budget,
+                stream_row_bytes=stream_row_bytes,
+                cached_row_bytes=_row_bytes(self._store, self._columns),
+            )
+        raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
+
+    def _cache(self, setting: Setting) -> CacheStage | None:
+        caching, sizes = self.recipe.caching, self.sizes
+        if isinstance(caching, PagePinning):
+            return PinnedPages(ResidentPages(setting.partition_count, min(sizes.cache_blocks, setting.partition_count)))
+        if isinstance(caching, BlockCaching):
+            resident = ResidentPages(setting.partition_count, sizes.cache_blocks)
+            utility = BlockUtility(setting.partition_count)
+            return UsefulBlocks(resident, utility, slots_per_block=sizes.slots_per_block if caching.adapt else 0)
+        if isinstance(caching, TupleCaching) and sizes.cache_tuples:
+            rows = CachedRows(sizes.cache_tuples, sizes.cache_row_bytes) if self._columns else None
+            replacement = caching.replacement(setting) if caching.replacement else None
+            return CachedTuples(
+                TupleCache(sizes.cache_tuples, replacement, rows),
+                caching.admission(setting) if caching.admission else None,
+                self._columns,
+                unique=self._store.unique and self._store.codec.exact,
+                stats=self.stats,
+            )
+        return None
+
+
+def _with_defaults(recipe: Recipe, given: Mapping[str, float]) -> Mapping[str, float]:
+    unknown = sorted(set(given) - set(recipe.parameters))
+    if unknown:
+        known = ", ".join(recipe.parameters) or "none"
+        raise InvalidSettingError(f"{recipe.name} has no parameter {unknown[0]!r}: its parameters are {known}.")
+    return {**recipe.parameters, **given}
+
+
+def _row_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
+    """Estimate what the named columns of a row take: fixed widths by type, the rest by the mean size of a row."""
+    if not columns or not store.row_count:
+        return 0.0
+    mean = store.range_bytes(0, store.page_count - 1) / store.row_count
+    fixed = {field.name: _fixed_width(field.type) for field in store.schema}
+    variable = [name for name, width in fixed.items() if width is None]
+    rest = max(8.0, mean - sum(width or 0.0 for width in fixed.values())) / max(1, len(variable))
+    return sum(rest if fixed[name] is None else float(fixed[name] or 0.0) for name in columns)
+
+
+def _fixed_width(data_type: Any) -> float | None:
+    try:
+        return max(1.0, data_type.bit_width / 8) + 0.125
+    except ValueError:
+        return None
+
+

@@ -1,0 +1,55 @@
+"""HYBRIDJOIN-PQ and CACHEJOIN-PQ.
+
+Paper: the queue of frequent pages (Optimising queue-based semi-stream joins by introducing a queue of frequent pages).
+Pages with many matches are kept in a priority queue and read on schedule, each after as many new tuples as bring it a
+threshold of matches; when none is due, the oldest tuple decides.
+
+Recipe: due frequent page, else oldest; with and without a tuple cache; refill; one phase after the other.
+
+Deviations: the frequency of a page glides, which the paper describes but leaves out of its measurements (`decay` 0 turns
+it off). Threshold and limits are not printed: the threshold is twice the mean matches of recent reads, a page enters at
+twice the mean and leaves below half of it. CACHEJOIN-PQ admits to its cache by matches per tuple entered, because a page
+that is read early shows fewer matches.
+"""
+
+from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, threshold
+from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.sizing import Split
+from semistream.policies.caching import AboveRate
+from semistream.policies.contract import Admission, PageChoice
+from semistream.policies.page_choice import DueFrequent
+
+_PAPER = "Naeem, Weber, Lutteroth, Dobbie: Optimising queue-based semi-stream joins by a queue of frequent pages"
+_QUEUE = {"decay": 0.9, "eagerness": 2.0, "entry": 2.0}
+
+
+def _due_frequent(setting: Setting) -> PageChoice:
+    return DueFrequent(decay=setting["decay"] or None, eagerness=setting["eagerness"], entry=setting["entry"])
+
+
+def _above_rate(setting: Setting) -> Admission:
+    return AboveRate(round(1.5 * threshold(setting)), setting.partition_count)
+
+
+HYBRIDJOIN_PQ = Recipe(
+    name="hybridjoin-pq",
+    summary="HYBRIDJOIN that reads frequent pages on schedule from a priority queue",
+    paper=_PAPER,
+    page_choice=_due_frequent,
+    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), partition_bytes=DueFrequent.NODE_BYTES),
+    parameters={"read_bytes": 106_000, **_QUEUE},
+)
+
+CACHEJOIN_PQ = Recipe(
+    name="cachejoin-pq",
+    summary="CACHEJOIN that reads frequent pages on schedule from a priority queue",
+    paper=_PAPER,
+    page_choice=_due_frequent,
+    caching=TupleCaching(_above_rate, random_overwrite),
+    split=lambda parameters: Split(
+        read_bytes=int(parameters["read_bytes"]),
+        cache_share=parameters["cache_share"],
+        partition_bytes=DueFrequent.NODE_BYTES + 8,
+    ),
+    parameters={**CACHE_PARAMETERS, **_QUEUE},
+)

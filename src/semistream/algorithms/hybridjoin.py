@@ -1,0 +1,22 @@
+"""HYBRIDJOIN.
+
+Paper: Naeem, Dobbie, Weber: HYBRIDJOIN for near-real-time data warehousing. The oldest waiting key leads, through the
+index, to a partition of the master table; all waiting tuples it answers leave, and as many new ones enter. Reading
+never waits for the stream: without input it goes on until no tuple waits.
+
+Recipe: oldest first, no cache, refill, one phase after the other.
+
+Deviations: intake is what is available up to the free slots, where the pseudo-code takes all or nothing. A key that is
+not in the master table leaves with its partition's read; the paper assumes a match and would read one page for ever.
+"""
+
+from semistream.algorithms.recipe import Recipe
+from semistream.engine.sizing import Split
+
+HYBRIDJOIN = Recipe(
+    name="hybridjoin",
+    summary="reads the partition that the oldest waiting tuple needs",
+    paper="Naeem, Dobbie, Weber: HYBRIDJOIN for near-real-time data warehousing",
+    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"])),
+    parameters={"read_bytes": 106_000},
+)

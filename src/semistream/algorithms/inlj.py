@@ -1,0 +1,24 @@
+"""INLJ, the index nested loop join.
+
+Paper: the HYBRIDJOIN paper (its rival). One stream tuple, one look-up, one output: nothing is amortised.
+
+Recipe: one read of a single page for every tuple, no cache, one phase after the other.
+
+Deviations: up to 32 tuples that have already arrived are looked up in one turn of the loop, still by one request each
+and one after the other; only their output is held back until the last of them is done.
+"""
+
+from semistream.algorithms.recipe import Recipe
+from semistream.engine.sizing import Split
+from semistream.policies.page_choice import EveryTuple
+from semistream.policies.phasing import FewAtATime
+
+INLJ = Recipe(
+    name="inlj",
+    summary="one index look-up for every stream tuple",
+    paper="Ramakrishnan; as a rival in Naeem, Dobbie, Weber: HYBRIDJOIN for near-real-time data warehousing",
+    page_choice=lambda _: EveryTuple(),
+    intake=lambda setting: FewAtATime(int(setting["batch"])),
+    split=lambda _: Split(read_bytes=1),
+    parameters={"batch": 32},
+)

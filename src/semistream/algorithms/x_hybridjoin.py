@@ -1,0 +1,39 @@
+"""X-HYBRIDJOIN, untuned and tuned.
+
+Paper: Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data in near-real-time data
+warehousing. HYBRIDJOIN with a second, non-swappable part of the disk buffer that holds the most used pages for good.
+The master table is stored in order of use, so these are its first pages. Each iteration probes the pinned part into the
+waiting tuples, then one swapped partition.
+
+Recipe: oldest first, pinned pages, refill, one phase after the other. Untuned, both parts are as large as HYBRIDJOIN's
+disk buffer; tuned, the sizes of both are set from the cost model.
+
+Deviations: none beyond HYBRIDJOIN's.
+"""
+
+from semistream.algorithms.recipe import PagePinning, Recipe
+from semistream.engine.sizing import Split
+
+_PAPER = "Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data (X-HYBRIDJOIN)"
+
+X_HYBRIDJOIN = Recipe(
+    name="x-hybridjoin",
+    summary="HYBRIDJOIN with the most used pages pinned in as much memory as one read",
+    paper=_PAPER,
+    caching=PagePinning(),
+    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_reads=1, blocks=True),
+    parameters={"read_bytes": 106_000},
+    sorted_by_use=True,
+)
+
+X_HYBRIDJOIN_TUNED = Recipe(
+    name="x-hybridjoin-tuned",
+    summary="X-HYBRIDJOIN with both parts of its disk buffer sized by the cost model",
+    paper=_PAPER,
+    caching=PagePinning(),
+    split=lambda parameters: Split(
+        read_bytes=int(parameters["read_bytes"]), cache_share=parameters["pinned_share"], blocks=True
+    ),
+    parameters={"read_bytes": 848_000, "pinned_share": 0.004},
+    sorted_by_use=True,
+)

@@ -1,0 +1,1 @@
+"""The one join loop and its parts."""

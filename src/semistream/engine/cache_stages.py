@@ -1,0 +1,244 @@
+"""Ways to answer stream tuples from master data in memory, as stages of the loop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.stats import JoinStats
+from semistream.engine.matching import run_lengths
+from semistream.engine.output import Output
+from semistream.engine.reader import PartitionReader
+from semistream.engine.resident_pages import ResidentPages
+from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.waiting import Drained, WaitingTuples
+from semistream.policies.caching import BlockUtility
+from semistream.policies.contract import Admission, Queue
+from semistream.store.contract import PageSet
+
+
+class CacheStage(ABC):
+    """Answers tuples without a read.
+
+    `probe` and `answer` come from the thread that takes tuples in, `after_read` from the one that reads; `guard` is
+    held around each of them.
+    """
+
+    probes_on_arrival = True
+    counts_frequencies = False
+    """Each row of a partition read costs a look at its frequency (c_F)."""
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """The lock, if two threads use the stage."""
+        return nullcontext()
+
+    @abstractmethod
+    def load(self, reader: PartitionReader) -> None:
+        """Read what must be in memory before the first tuple comes."""
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:
+        """Return for each tuple where its answer is, or -1."""
+        raise AssertionError("this stage does not probe on arrival")
+
+    def answer(self, codes: Int64Array, positions: Int64Array, slots: Int64Array, output: Output | None) -> int:
+        """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
+        raise AssertionError("this stage does not probe on arrival")
+
+    def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:  # noqa: ARG002
+        """Take the waiting tuples that can be answered now, with the pages that answer them."""
+        return []
+
+    def probed_rows(self) -> int:
+        """Return how many master rows `answer_waiting` looks up in the waiting tuples."""
+        return 0
+
+    def after_read(
+        self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
+    ) -> None:
+        """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1."""
+
+    def after_batch(self, waiting: WaitingTuples) -> None:
+        """Called whenever no tuple waits."""
+
+
+class CachedTuples(CacheStage):
+    """Master tuples cached by key code; new ones enter as `admission` decides, or none without it."""
+
+    def __init__(
+        self, cache: TupleCache, admission: Admission | None, columns: tuple[str, ...], *, unique: bool, stats: JoinStats
+    ) -> None:
+        self.cache = cache
+        self.counts_frequencies = admission is not None
+        self._admission = admission
+        self._columns = columns
+        self._unique = unique
+        self._stats = stats
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """The cache's lock."""
+        return self.cache.lock
+
+    def load(self, reader: PartitionReader) -> None:
+        """Without admission: fill the cache with the first rows of the master table."""
+        if self._admission is not None:
+            return
+        for partition in range(reader.partition_count):
+            left = self.cache.capacity - self.cache.count
+            if left <= 0:
+                return
+            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
+            self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Look codes up in the cache."""
+        return self.cache.find(codes)
+
+    def answer(self, codes: Int64Array, positions: Int64Array, slots: Int64Array, output: Output | None) -> int:  # noqa: ARG002
+        """Answer from the cached rows."""
+        self.cache.use(slots)
+        if output is not None:
+            output.cached(positions, slots, self.cache)
+        return int(self.cache.is_absent(slots).sum())
+
+    def after_read(
+        self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
+    ) -> None:
+        """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
+        if self._admission is None or not len(rows):
+            return
+        matches = np.bincount(rows[rows >= 0], minlength=len(pages.codes)).astype(np.int32)
+        for index, partition in enumerate(partitions.tolist()):
+            low, high = int(pages.bounds[index]), int(pages.bounds[index + 1])
+            wanted = np.flatnonzero(self._admission.admit(matches[low:high], partition, queue)) + low
+            if len(wanted):
+                self._admit(pages, wanted, matches[wanted])
+        missing = drained.codes[rows < 0]
+        if len(missing):
+            codes, counts = np.unique(missing, return_counts=True)
+            often = self._admission.admit(counts.astype(np.int32), int(partitions[0]), queue)
+            if often.any():
+                self._note(self.cache.admit(codes[often], counts[often].astype(np.int32), None, absent=True))
+
+    def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
+        if not self._unique:
+            # A code with several rows would need several entries: such codes are left to the reads.
+            alone = run_lengths(pages.codes, rows) == 1
+            alone &= (rows == 0) | (pages.codes[rows - 1] != pages.codes[rows])
+            rows, matches = rows[alone], matches[alone]
+        if len(rows):
+            batch = pages.take(rows, self._columns) if self._columns else None
+            self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
+
+    def _note(self, admitted: int) -> None:
+        self._stats.cache_admissions += admitted
+        self._stats.cache_evictions = self.cache.evictions
+
+
+class PinnedPages(CacheStage):
+    """The first partitions of the master table, pinned; waiting tuples are matched with them in each round."""
+
+    probes_on_arrival = False
+
+    def __init__(self, resident: ResidentPages) -> None:
+        self.resident = resident
+
+    def load(self, reader: PartitionReader) -> None:
+        """Read the pinned partitions."""
+        for partition in range(min(self.resident.capacity, reader.partition_count)):
+            self.resident.put(partition, reader.read(np.array([partition], dtype=np.int64), sequential=True))
+
+    def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:
+        """Take all tuples that wait for a pinned partition."""
+        wanted = [partition for partition in self.resident.partitions.tolist() if waiting.counts[partition]]
+        return [
+            (waiting.drain(np.array([partition], dtype=np.int64)), self.resident.pages_of(partition))
+            for partition in wanted
+        ]
+
+    def probed_rows(self) -> int:
+        """Return the pinned rows."""
+        return sum(len(self.resident.pages_of(partition).codes) for partition in self.resident.partitions.tolist())
+
+
+class UsefulBlocks(CacheStage):
+    """Partitions kept because they serve many tuples; arriving tuples are matched with them first.
+
+    After a read the block stays if it has served more than the resident block that has served least. With `adapt`, the
+    share of memory that blocks get moves, each time no tuple waits, into the direction in which reads become fewer.
+    """
+
+    def __init__(self, resident: ResidentPages, utility: BlockUtility, *, slots_per_block: int = 0) -> None:
+        self.resident = resident
+        self._utility = utility
+        self._slots_per_block = slots_per_block
+        self._most = resident.capacity
+        self._served = 0
+        self._reads = 0
+        self._last_gain = 0.0
+        self._step = 1
+
+    def load(self, reader: PartitionReader) -> None:
+        """Start empty."""
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Say which tuples need a resident partition."""
+        return self.resident.find(partitions)
+
+    def answer(self, codes: Int64Array, positions: Int64Array, slots: Int64Array, output: Output | None) -> int:
+        """Answer from the resident blocks."""
+        rows = self.resident.match(codes, slots)
+        order = np.argsort(slots, kind="stable")
+        served, starts = np.unique(slots[order], return_index=True)
+        bounds = np.append(starts, len(slots))
+        for index, partition in enumerate(self.resident.partition_at(served).tolist()):
+            of_block = order[bounds[index] : bounds[index + 1]]
+            self._utility.served(partition, len(of_block))
+            if output is not None:
+                output.answered(positions[of_block], self.resident.pages_of(partition), rows[of_block])
+        self._served += len(slots)
+        return int((rows < 0).sum())
+
+    def after_read(
+        self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
+    ) -> None:
+        """Keep the block that was read if it is worth more than another."""
+        self._served += len(rows)
+        self._reads += len(partitions)
+        for index, partition in enumerate(partitions.tolist()):
+            matched = int(drained.bounds[index + 1] - drained.bounds[index])
+            self._utility.served(partition, matched)
+            if len(partitions) > 1 or self.resident.find(partitions.astype(np.int32))[0] >= 0:
+                continue
+            if len(self.resident) >= self.resident.capacity:
+                least = self._utility.least(self.resident.partitions) if len(self.resident) else -1
+                if least < 0 or self._utility.of(least) >= self._utility.of(partition):
+                    continue
+                self.resident.drop(least)
+            self.resident.put(partition, pages)
+
+    def after_batch(self, waiting: WaitingTuples) -> None:
+        """Age the merits, and move memory between blocks and waiting tuples."""
+        if not self._reads:
+            return
+        self._utility.age()
+        gain = self._served / self._reads
+        if self._slots_per_block:
+            if gain < self._last_gain:
+                self._step = -self._step
+            wanted = self.resident.capacity + self._step * max(1, self._most // 32)
+            blocks = min(max(1, wanted), self._most)
+            freed = (self.resident.capacity - blocks) * self._slots_per_block
+            if waiting.capacity + freed >= self._slots_per_block:
+                while len(self.resident) > blocks:
+                    self.resident.drop(self._utility.least(self.resident.partitions))
+                self.resident.resize(blocks)
+                waiting.resize(waiting.capacity + freed)
+        self._last_gain = gain
+        self._served = self._reads = 0

@@ -1,0 +1,124 @@
+"""The payload of cached master tuples: Arrow batches that are cleaned like a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import Int64Array
+from semistream.engine.gather import gather
+
+_MOST_SEGMENTS = 48
+
+
+@dataclass
+class _Segment:
+    batch: pa.RecordBatch
+    live: int
+
+
+class CachedRows:
+    """Keeps one row for each slot of a cache, within about `limit_bytes`.
+
+    Rows arrive in batches and are never changed; a slot that is overwritten leaves a dead row behind. When segments get
+    many or dead rows take too much, the worst segments are written anew without their dead rows. Not thread-safe.
+    """
+
+    def __init__(self, slots: int, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.size_bytes = 0
+        self._segments: list[_Segment | None] = []
+        self._segment_of = np.full(slots, -1, dtype=np.int32)
+        self._row_of = np.zeros(slots, dtype=np.int32)
+
+    @staticmethod
+    def index_bytes(slots: int) -> int:
+        """Return the memory that slots take besides their rows."""
+        return 8 * slots
+
+    def has_room(self, extra_bytes: int) -> bool:
+        """Say whether rows of this size fit, after cleaning if need be."""
+        if self.size_bytes + extra_bytes > self.limit_bytes:
+            self._clean()
+        return self.size_bytes + extra_bytes <= self.limit_bytes
+
+    def keep(self, dropped: Int64Array, kept: Int64Array) -> None:
+        """Drop some slots and number the others anew, in their order."""
+        self.drop(dropped)
+        self._segment_of, self._row_of = self._segment_of[kept], self._row_of[kept]
+
+    def put(self, slots: Int64Array, rows: pa.RecordBatch) -> None:
+        """Let each slot hold the row beside it instead of what it held."""
+        self.drop(slots)
+        self._append(slots, rows)
+        if sum(segment is not None for segment in self._segments) > _MOST_SEGMENTS:
+            self._clean()
+
+    def drop(self, slots: Int64Array) -> None:
+        """Let slots hold nothing."""
+        held = self._segment_of[slots]
+        for index, count in enumerate(np.bincount(held[held >= 0]).tolist()):
+            segment = self._segments[index]
+            if count and segment is not None:
+                segment.live -= count
+                if segment.live == 0:
+                    self._free(index)
+        self._segment_of[slots] = -1
+
+    def take(self, slots: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
+        """Return the rows of slots, in an order that is cheap, and that order."""
+        batches = [segment.batch if segment else None for segment in self._segments]
+        return gather(batches, self._segment_of[slots], self._row_of[slots].astype(np.int64))
+
+    def _append(self, slots: Int64Array, rows: pa.RecordBatch) -> None:
+        segment = _Segment(rows, len(slots))
+        index = next((i for i, held in enumerate(self._segments) if held is None), len(self._segments))
+        if index == len(self._segments):
+            self._segments.append(segment)
+        else:
+            self._segments[index] = segment
+        self._segment_of[slots] = index
+        self._row_of[slots] = np.arange(len(slots), dtype=np.int32)
+        self.size_bytes += rows.nbytes
+
+    def _free(self, index: int) -> None:
+        segment = self._segments[index]
+        assert segment is not None
+        self.size_bytes -= segment.batch.nbytes
+        self._segments[index] = None
+
+    def _clean(self) -> None:
+        """Write small and half-dead segments anew as one, at most a quarter of the limit at a time."""
+        worth = [
+            (segment.live / segment.batch.num_rows, segment.batch.nbytes, index)
+            for index, segment in enumerate(self._segments)
+            if segment
+            and (
+                segment.batch.nbytes <= self.limit_bytes // _MOST_SEGMENTS
+                or segment.live < 0.75 * segment.batch.num_rows
+            )
+        ]
+        chosen: list[int] = []
+        live_bytes = 0.0
+        for live_share, size_bytes, index in sorted(worth):
+            live_bytes += live_share * size_bytes
+            if chosen and live_bytes > self.limit_bytes / 4:
+                break
+            chosen.append(index)
+        slots = np.flatnonzero(np.isin(self._segment_of, chosen)).astype(np.int64)
+        if not len(slots):
+            return
+        rows, order = self.take(slots)
+        for index in chosen:
+            self._free(index)
+        self._append(slots[order], rows)
+
+    def _check(self) -> None:
+        """Assert every invariant, slowly."""
+        held = [segment for segment in self._segments if segment]
+        live = np.bincount(self._segment_of[self._segment_of >= 0], minlength=len(self._segments)).tolist()
+        assert live == [segment.live if segment else 0 for segment in self._segments]
+        assert self.size_bytes == sum(segment.batch.nbytes for segment in held)
+        assert all(segment.live > 0 for segment in held)

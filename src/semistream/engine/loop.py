@@ -1,0 +1,319 @@
+"""The one join loop: take stream tuples in, read a partition of the master table, let answered tuples leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.clock import Clock, ModelClock
+from semistream.core.compile import kernel
+from semistream.core.costs import CostProfile
+from semistream.core.stats import JoinStats
+from semistream.engine.cache_stages import CacheStage
+from semistream.engine.matching import match
+from semistream.engine.output import Output
+from semistream.engine.reader import PartitionReader
+from semistream.engine.stream_input import Chunk, StreamInput
+from semistream.engine.stream_rows import StreamRows
+from semistream.engine.waiting import Drained, WaitingTuples
+from semistream.engine.waits import Waits
+from semistream.policies.contract import Intake, PageChoice
+from semistream.store.contract import PageSet
+
+_NONE = np.empty(0, dtype=np.int64)
+_FREE_OF_CHARGE = CostProfile("free", *[0.0] * 2, float("inf"), *[0.0] * 7)
+
+
+class JoinLoop:
+    """Runs one join: which page comes next, what is cached and when tuples enter is decided by its policies.
+
+    A round is a stream phase, in which tuples enter until `intake` says it is enough or no input is there, and a disk
+    phase, in which one choice of partitions is read and every waiting tuple they answer leaves. A tuple whose partition
+    has been read leaves whether or not it has matched, so an absent key never asks twice.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream: StreamInput,
+        waiting: WaitingTuples,
+        reader: PartitionReader,
+        choice: PageChoice,
+        intake: Intake,
+        cache: CacheStage | None,
+        clock: Clock,
+        stats: JoinStats,
+        output: Output | None = None,
+        stream_rows: StreamRows | None = None,
+    ) -> None:
+        self.waiting = waiting
+        self.stats = stats
+        self.clock = clock
+        self._stream = stream
+        self._reader = reader
+        self._choice = choice
+        self._intake = intake
+        self._cache = cache
+        self._output = output
+        self._rows = stream_rows
+        self._costs = clock.costs if isinstance(clock, ModelClock) else _FREE_OF_CHARGE
+        self._chunk: Chunk | None = None
+        self._used = 0
+        self._taken = 0
+        self._hit_rate = 0.0
+        self._waits = Waits(clock, stats)
+
+    def rounds(self) -> Iterator[None]:
+        """Run the join and yield after each round, until the input has ended and every tuple has left."""
+        if self._cache is not None:
+            self._cache.load(self._reader)
+        while True:
+            self._take_in()
+            if self._may_read():
+                if not self._read_round() and not self._has_input():
+                    yield
+                    self._wait_for_input()
+            elif self._is_finished():
+                return
+            elif not self._has_input():
+                yield  # what was answered so far must not wait for the input
+                self._wait_for_input()
+            yield
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is no input just now, so that finished rows should not be held back for more."""
+        return self._chunk is None
+
+    def close(self) -> None:
+        """Stop the input; the loop must not be used afterwards."""
+        self._stream.close()
+
+    # The stream phase.
+
+    def _take_in(self, limit_seconds: float = float("inf")) -> None:
+        """Let tuples enter until the intake has no room, the input is silent, or the time or a chunk is used up."""
+        while limit_seconds > 0 and (room := self._room()) > 0 and self._has_input():
+            limit_seconds -= self._take_some(room, limit_seconds)
+            if self._chunk is None and limit_seconds == float("inf"):
+                return  # so that a stream that is answered at once does not hold up its own output
+
+    def _room(self) -> int:
+        if self._rows is not None and self._rows.is_full and self._inside:
+            return 0
+        return self._intake.room(self.waiting, self._taken)
+
+    @property
+    def _inside(self) -> int:
+        return self.waiting.count
+
+    def _has_input(self) -> bool:
+        if self._chunk is None:
+            self._chunk, self._used = self._stream.poll(), 0
+            if self._chunk is not None:
+                self._start(self._chunk)
+        return self._chunk is not None and self._available(self._chunk) > self._used
+
+    def _wait_for_input(self) -> None:
+        if self._chunk is not None and self._chunk.arrival_seconds is not None:
+            self.clock.sleep_until(float(self._chunk.arrival_seconds[self._used]))
+        else:
+            self._stream.wait()
+
+    def _available(self, chunk: Chunk) -> int:
+        if chunk.arrival_seconds is None:
+            return len(chunk.codes)
+        return int(np.searchsorted(chunk.arrival_seconds, self.clock.now(), side="right"))
+
+    def _start(self, chunk: Chunk) -> None:
+        """Let the tuples leave that no master row can match."""
+        self.stats.tuples_in += len(chunk.null_positions) + len(chunk.unmatchable_positions)
+        self.stats.tuples_out += len(chunk.null_positions) + len(chunk.unmatchable_positions)
+        self.stats.null_keys += len(chunk.null_positions)
+        self.stats.absent += len(chunk.unmatchable_positions)
+        if self._output is not None and self._rows is not None and chunk.batch is not None:
+            with self._output.lock:
+                self._rows.add(chunk.first_position, chunk.batch)
+            self._output.unmatched(chunk.null_positions)
+            self._output.unmatched(chunk.unmatchable_positions)
+        if not self._reader.partition_count:
+            self._leave_absent(chunk)
+        if not len(chunk.codes):
+            self._finish_chunk()
+
+    def _leave_absent(self, chunk: Chunk) -> None:
+        """An empty master table has no key."""
+        self.stats.tuples_in += len(chunk.codes)
+        self._leave(len(chunk.codes), absent=len(chunk.codes))
+        if self._output is not None:
+            self._output.unmatched(chunk.positions)
+        chunk.codes = chunk.codes[:0]
+
+    def _finish_chunk(self) -> None:
+        self._chunk = None
+        if self._rows is not None and self._output is not None:
+            with self._output.lock:
+                self._rows.settle()
+
+    def _take_some(self, room: int, limit_seconds: float) -> float:
+        """Take a slice of the chunk in; return the seconds charged."""
+        chunk = self._chunk
+        assert chunk is not None
+        cache = self._cache if self._cache is not None and self._cache.probes_on_arrival else None
+        wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
+        end = min(self._available(chunk), self._used + wanted)
+        codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
+        positions = chunk.positions[self._used : end]
+        before = self.clock.now()
+        costs = self._costs
+        hits, absent = _NONE, 0
+        if cache is None:
+            consumed = min(len(codes), room)
+            self._enter(codes[:consumed], partitions[:consumed], positions[:consumed])
+            seconds = consumed * (costs.take_seconds + self._enter_seconds)
+        else:
+            hit_seconds = costs.take_seconds + costs.probe_seconds + costs.output_seconds
+            miss_seconds = costs.take_seconds + costs.probe_seconds + self._enter_seconds
+            with cache.guard:
+                slots = cache.probe(codes, partitions)
+                hits, misses, consumed = _split(slots, room, limit_seconds, hit_seconds, miss_seconds)
+                if len(hits):
+                    absent = cache.answer(codes[hits], positions[hits], slots[hits].astype(np.int64), self._output)
+            if len(misses):
+                self._enter(codes[misses], partitions[misses], positions[misses])
+            self._hit_rate += (len(hits) / consumed - self._hit_rate) * 0.2
+            self.stats.cache_hits += len(hits) - absent
+            seconds = len(hits) * hit_seconds + len(misses) * miss_seconds
+        self._waits.arrive(chunk, self._used, consumed)
+        if cache is not None:
+            self._leave(len(hits), absent=absent)
+        self.stats.tuples_in += consumed
+        self._taken += consumed
+        self._used += consumed
+        self.clock.charge(seconds)
+        if self._used == len(chunk.codes):
+            self._finish_chunk()
+        return seconds if isinstance(self.clock, ModelClock) else self.clock.now() - before
+
+    @property
+    def _enter_seconds(self) -> float:
+        return self._costs.append_seconds
+
+    def _enter(self, codes: Int64Array, partitions: Int32Array, positions: Int64Array) -> None:
+        added = self.waiting.add(codes, partitions, positions)
+        assert added == len(codes), "the intake gave more room than there is"
+
+    # The disk phase.
+
+    def _may_read(self) -> bool:
+        full = self._rows is not None and self._rows.is_full
+        available = not full and self._has_input()
+        return self.waiting.count > 0 and self._intake.ready(
+            self.waiting, self._taken, available=available, ended=self._stream.ended
+        )
+
+    def _read_round(self) -> bool:
+        """Answer waiting tuples from pinned pages, then by one read as the page choice wants, if it wants one."""
+        self._answer_from_pinned()
+        partitions = _NONE
+        if self.waiting.count:
+            partitions = self._choice.choose(self.waiting, input_pending=not self._stream.ended or self._has_input())
+            if len(partitions):
+                pages = self._reader.read(partitions, sequential=self._choice.sequential)
+                self._probe(partitions, pages)
+        self._taken = 0
+        if self.waiting.count:
+            self._waits.forget_before(self.waiting.oldest_position(self.waiting.oldest()))
+        elif self._cache is not None:
+            self._cache.after_batch(self.waiting)
+        return len(partitions) > 0 or not self.waiting.count
+
+    def _answer_from_pinned(self) -> None:
+        if self._cache is None or self._cache.probes_on_arrival:
+            return
+        self.clock.charge(self._cache.probed_rows() * self._costs.probe_seconds)
+        for drained, pages in self._cache.answer_waiting(self.waiting):
+            self._answer(drained, pages, from_cache=True)
+
+    def _probe(self, partitions: Int64Array, pages: PageSet) -> None:
+        """Join pages with all tuples that wait for them."""
+        costs, cache = self._costs, self._cache
+        per_row = costs.probe_seconds
+        if cache is not None and cache.counts_frequencies:
+            per_row += costs.frequency_seconds
+        self.clock.charge(len(pages.codes) * per_row)
+        drained = self.waiting.drain(partitions)
+        rows = self._answer(drained, pages, from_cache=False)
+        if cache is not None:
+            with cache.guard:
+                cache.after_read(partitions, pages, drained, rows, self.waiting)
+        sizes = np.diff(drained.bounds)
+        for index, partition in enumerate(partitions.tolist()):
+            self._choice.after_read(partition, int(sizes[index]), self.waiting)
+        self.stats.iterations += 1
+
+    def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:
+        count = len(drained.codes)
+        rows = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
+        self.clock.charge(count * (self._costs.output_seconds + self._costs.remove_seconds))
+        absent = count - int(np.count_nonzero(rows >= 0))
+        if from_cache:
+            self.stats.cache_hits += count - absent
+        else:
+            self.stats.read_hits += count - absent
+        if count:
+            self._waits.oldest_left(int(drained.positions[drained.bounds[:-1][np.diff(drained.bounds) > 0]].min()))
+        self._leave(count, absent=absent)
+        if self._output is not None and count:
+            self._output.answered(drained.positions, pages, rows)
+        return rows
+
+    def _leave(self, count: int, *, absent: int) -> None:
+        with self._waits.lock:
+            self.stats.tuples_out += count
+            self.stats.absent += absent
+            self._waits.leave(count)
+
+    def _is_finished(self) -> bool:
+        return not self._inside and not self._has_input() and self._stream.ended
+
+
+def _split(
+    slots: Int32Array, room: int, limit_seconds: float, hit_seconds: float, miss_seconds: float
+) -> tuple[Int64Array, Int64Array, int]:
+    """Return the tuples that hit and those that miss, in order, until misses fill the room or time is used up."""
+    hits = np.empty(len(slots), dtype=np.int64)
+    misses = np.empty(min(len(slots), room), dtype=np.int64)
+    hit_count, miss_count, consumed = _split_kernel(slots, room, limit_seconds, hit_seconds, miss_seconds, hits, misses)
+    return hits[:hit_count], misses[:miss_count], consumed
+
+
+@kernel
+def _split_kernel(
+    slots: Int32Array,
+    room: int,
+    limit_seconds: float,
+    hit_seconds: float,
+    miss_seconds: float,
+    hits: Int64Array,
+    misses: Int64Array,
+) -> tuple[int, int, int]:
+    hit_count = 0
+    miss_count = 0
+    seconds = 0.0
+    for index in range(slots.shape[0]):
+        if seconds >= limit_seconds and index > 0:
+            return hit_count, miss_count, index
+        if slots[index] >= 0:
+            hits[hit_count] = index
+            hit_count += 1
+            seconds += hit_seconds
+        else:
+            if miss_count == room:
+                return hit_count, miss_count, index
+            misses[miss_count] = index
+            miss_count += 1
+            seconds += miss_seconds
+    return hit_count, miss_count, slots.shape[0]

@@ -1,0 +1,175 @@
+"""The loop with its two phases side by side, and reads ahead of the probe."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from threading import Condition, Thread
+from typing import Any
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.clock import ModelClock
+from semistream.engine.loop import JoinLoop
+from semistream.store.contract import PageSet
+
+_POLL_SECONDS = 0.002
+
+
+class SideBySideLoop(JoinLoop):
+    """Takes tuples in and reads pages at the same time, with a buffer of unanswered tuples in between.  # I_B
+
+    The stream phase stops only while the buffer is full, the disk phase only while neither the buffer nor the queue has
+    a tuple. With a page choice of two buffers, one is loaded while the other is probed. On the wall clock the disk
+    phase is a thread and each buffer has a loader thread; on the model clock work that runs side by side costs as much
+    as the longer of the two.
+    """
+
+    def __init__(self, *, handover_slots: int, **parts: Any) -> None:
+        super().__init__(**parts)
+        self.handover_slots = handover_slots
+        self._handover: deque[tuple[Int64Array, Int32Array, Int64Array]] = deque()
+        self._handover_count = 0
+        self._changed = Condition()
+        self._stopping = False
+        self._failure: BaseException | None = None
+
+    def rounds(self) -> Iterator[None]:
+        """Run the join and yield now and then, until the input has ended and every tuple has left."""
+        if self._cache is not None:
+            self._cache.load(self._reader)
+        if isinstance(self.clock, ModelClock):
+            yield from self._simulated(self.clock)
+        else:
+            yield from self._threaded()
+
+    # What differs from the loop with one thread.
+
+    def _room(self) -> int:
+        if self._rows is not None and self._rows.is_full and self._inside:
+            return 0
+        return self.handover_slots - self._handover_count
+
+    @property
+    def _inside(self) -> int:
+        return self.waiting.count + self._handover_count
+
+    @property
+    def _enter_seconds(self) -> float:
+        return self._costs.hand_over_seconds
+
+    def _enter(self, codes: Int64Array, partitions: Int32Array, positions: Int64Array) -> None:
+        with self._changed:
+            self._handover.append((codes, partitions, positions))
+            self._handover_count += len(codes)
+            self._changed.notify_all()
+
+    def _fetch(self) -> None:
+        """Move tuples from the buffer to the queue, as many as it has room for."""
+        with self._changed:
+            while self._handover and (room := self.waiting.capacity - self.waiting.count):
+                codes, partitions, positions = self._handover.popleft()
+                moved = self.waiting.add(codes[:room], partitions[:room], positions[:room])
+                if moved < len(codes):
+                    self._handover.appendleft((codes[moved:], partitions[moved:], positions[moved:]))
+                self._handover_count -= moved
+                self.clock.charge(moved * (self._costs.take_seconds + self._costs.append_seconds))
+            self._changed.notify_all()
+
+    # On the model clock.
+
+    def _simulated(self, clock: ModelClock) -> Iterator[None]:
+        while True:
+            with clock.lap() as disk:
+                self._fetch()
+                worked = self.waiting.count > 0
+                if worked:
+                    self._simulated_read(clock)
+            with clock.lap() as stream:
+                self._take_in(disk.seconds if worked else float("inf"))
+            clock.charge(max(disk.seconds, stream.seconds))
+            if not self._inside and not self._has_input():
+                if self._stream.ended:
+                    return
+                yield
+                self._wait_for_input()
+            yield
+
+    def _simulated_read(self, clock: ModelClock) -> None:
+        partitions = self._choice.choose(self.waiting, input_pending=True)
+        buffers = self._choice.buffers
+        with clock.lap() as load:
+            pages = self._reader.read(partitions, in_flight=buffers)
+        with clock.lap() as probe:
+            self._probe(partitions, pages)
+        ahead = max(load.seconds, probe.seconds)
+        clock.charge(load.seconds + probe.seconds if buffers == 1 else ahead)
+
+    # On the wall clock.
+
+    def _threaded(self) -> Iterator[None]:
+        disk = Thread(target=self._disk_phase, name="semistream-disk", daemon=True)
+        disk.start()
+        try:
+            while True:
+                self._take_in()
+                yield
+                if self._failure is not None:
+                    raise self._failure
+                with self._changed:
+                    if self._is_finished():
+                        return
+                    if self._room() <= 0 or not self._has_input():
+                        self._changed.wait(_POLL_SECONDS)
+        finally:
+            with self._changed:
+                self._stopping = True
+                self._changed.notify_all()
+            disk.join()
+
+    def _disk_phase(self) -> None:
+        loads: list[tuple[int, Future[PageSet]] | None] = [None] * self._choice.buffers
+        try:
+            with ThreadPoolExecutor(self._choice.buffers, "semistream-loader") as loaders:
+                while self._wait_for_work(any(loads)):
+                    self._fetch()
+                    self._start_loads(loads, loaders)
+                    self._probe_first(loads)
+        except BaseException as raised:
+            self._failure = raised
+            with self._changed:
+                self._changed.notify_all()
+
+    def _wait_for_work(self, loading: bool) -> bool:
+        with self._changed:
+            while not (self._stopping or loading or self.waiting.count or self._handover_count) or (
+                self._output is not None and self._output.is_overdue and not self._stopping
+            ):
+                self._changed.wait(0.05)
+            return not self._stopping
+
+    def _start_loads(self, loads: list[tuple[int, Future[PageSet]] | None], loaders: ThreadPoolExecutor) -> None:
+        for buffer in range(len(loads)):
+            if loads[buffer] is None and self.waiting.count:
+                taken = next((load[0] for load in loads if load is not None), -1)
+                partition = self._next_partition(buffer, taken)
+                if partition >= 0:
+                    wanted = np.array([partition], dtype=np.int64)
+                    loads[buffer] = (partition, loaders.submit(self._reader.read, wanted))
+
+    def _next_partition(self, buffer: int, taken: int) -> int:
+        if self._choice.buffers == 1:
+            return int(self._choice.choose(self.waiting, input_pending=True)[0])
+        return self._choice.choose_for(buffer, self.waiting, taken)
+
+    def _probe_first(self, loads: list[tuple[int, Future[PageSet]] | None]) -> None:
+        done, _ = wait([load[1] for load in loads if load is not None], return_when=FIRST_COMPLETED)
+        for buffer, load in enumerate(loads):
+            if load is not None and load[1] in done:
+                self._probe(np.array([load[0]], dtype=np.int64), load[1].result())
+                loads[buffer] = None
+                with self._changed:
+                    self._changed.notify_all()
+                return

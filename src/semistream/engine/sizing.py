@@ -1,0 +1,200 @@
+"""Divides the memory of a join among its parts, by the bytes we allocate or by the papers' book-keeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semistream.core.budget import MemoryBudget, format_bytes
+from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.waiting import chunk_count, chunk_tuples
+from semistream.store.contract import MasterStore
+
+_PAPERS_STREAM_TUPLE_BYTES = 20  # v_S
+_PAPERS_FUDGE_FACTOR = 8
+_PAPERS_QUEUE_NODE_BYTES = 12
+_PAPERS_WAITING_BYTES = _PAPERS_FUDGE_FACTOR * _PAPERS_STREAM_TUPLE_BYTES + _PAPERS_QUEUE_NODE_BYTES
+_FEWEST_SLOTS = 64
+_UNLIMITED = 1 << 62
+
+
+@dataclass(frozen=True)
+class Split:
+    """How an algorithm wants its memory divided; what is not named goes to waiting tuples."""
+
+    read_bytes: int = 106_000
+    """The disk buffer: about how much one read brings."""  # d * v_R
+    table_share: float = 0.0
+    """Instead of bytes: the share of the master table that one read brings."""
+    buffers: int = 1
+    cache_share: float = 0.0
+    """The share of memory that caches master data."""
+    cache_reads: float = 0.0
+    """Instead of a share: so many times the disk buffer."""
+    blocks: bool = False
+    """The cache holds whole partitions."""
+    handover_bytes: int = 0
+    """Memory between two phases that run side by side, at most a tenth of all."""
+    whole_table: bool = False
+    """Cache every master tuple, whatever the budget says."""
+    partition_bytes: int = 0
+    """Book-keeping that the policies need for each partition."""
+    positions: bool = False
+    """Waiting tuples can be found by their position in the queue."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What each part of a join may hold."""
+
+    pages_per_read: int
+    waiting_slots: int  # h_S
+    cache_tuples: int  # h_R
+    cache_blocks: int
+    """Partitions that the cache may hold."""
+    cache_row_bytes: int
+    """Bytes for the rows of cached tuples."""
+    handover_slots: int  # i_B
+    stream_row_bytes: int
+    """Bytes for the rows of stream tuples inside the join."""
+    output_bytes: int
+    chunk_rows: int
+    slots_per_block: int = 0
+    """How many waiting tuples take as much memory as one cached partition."""
+
+
+def partition_pages(store: MasterStore, read_bytes: int) -> int:
+    """Return how many pages come nearest to a read of this size, at least one."""
+    if not store.page_count:
+        return 1
+    page_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
+    return max(1, min(store.page_count, round(read_bytes / page_bytes)))
+
+
+def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Sizes:
+    """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
+    memory = budget.total_bytes
+    pages = partition_pages(store, _wanted_read_bytes(split, store))
+    row_bytes = _mean_row_bytes(store)
+    read_bytes = _partition_bytes(store, pages)
+    partitions = -(-store.page_count // pages)
+    cache_bytes = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
+    handover_bytes = min(split.handover_bytes, memory // 10)
+    budget.reserve("disk buffer", min(memory, split.buffers * read_bytes))
+    budget.reserve("cache", min(budget.free_bytes, cache_bytes))
+    budget.reserve("handover buffer", min(budget.free_bytes, handover_bytes))
+    budget.reserve("page book-keeping", min(budget.free_bytes, partitions * split.partition_bytes))
+    slots = budget.free_bytes // _PAPERS_WAITING_BYTES
+    _require(slots, memory, memory + _FEWEST_SLOTS * _PAPERS_WAITING_BYTES - budget.free_bytes)
+    budget.reserve("waiting tuples", slots * _PAPERS_WAITING_BYTES)
+    return Sizes(
+        pages_per_read=pages,
+        waiting_slots=slots,
+        cache_tuples=_cache_tuples(split, store, int(cache_bytes / row_bytes)),
+        cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
+        cache_row_bytes=_UNLIMITED if split.whole_table else cache_bytes,
+        handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
+        stream_row_bytes=memory,
+        output_bytes=memory // 8,
+        chunk_rows=65_536,
+        slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
+    )
+
+
+def real_sizes(
+    split: Split, store: MasterStore, budget: MemoryBudget, *, stream_row_bytes: float, cached_row_bytes: float
+) -> Sizes:
+    """Return sizes so that what is allocated stays within the budget.
+
+    `stream_row_bytes` is what a stream row takes (0 if only its key is kept), `cached_row_bytes` the same of the master
+    columns that a cache keeps.
+    """
+    memory = budget.total_bytes
+    pages = partition_pages(store, min(_wanted_read_bytes(split, store), memory // 16))
+    read_bytes = max(_partition_bytes(store, pages), store.largest_page_bytes)
+    partitions = max(1, -(-store.page_count // pages))
+    output_bytes = min(4_000_000, memory // 48)
+    chunk_bytes = min(4_000_000, memory // 24)
+    cache_bytes = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
+    handover_bytes = min(split.handover_bytes, memory // 10)
+    fixed = {
+        "index": store.index_bytes,
+        "page book-keeping": partitions * (32 + split.partition_bytes),
+        "disk buffer": 3 * split.buffers * read_bytes,
+        "output": 6 * output_bytes if stream_row_bytes else 0,
+        "input": 2 * chunk_bytes,
+        "cache": cache_bytes,
+        "handover buffer": handover_bytes,
+    }
+    slot_bytes = 12 + (25 if split.positions else 0)
+    per_tuple = slot_bytes + (2 * stream_row_bytes + 1 if stream_row_bytes else 0)
+    needed = sum(fixed.values())
+    _require(int((memory - needed) / per_tuple) - 4 * partitions // 8, memory, int(needed + _FEWEST_SLOTS * per_tuple))
+    for component, size_bytes in fixed.items():
+        budget.reserve(component, size_bytes)
+    slots = int(budget.free_bytes / per_tuple)
+    while slots > _FEWEST_SLOTS:
+        chunks_bytes = chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * slot_bytes + 4)
+        if chunks_bytes + slots * (per_tuple - slot_bytes) <= budget.free_bytes:
+            break
+        slots = int(slots * 0.97)
+    _require(slots, memory, int(needed + _FEWEST_SLOTS * per_tuple + 64 * partitions))
+    budget.reserve("waiting tuples", budget.free_bytes)
+    cache_tuples = _cache_tuples(split, store, _fitting_tuples(cache_bytes, cached_row_bytes))
+    cache_row_bytes = cache_bytes - TupleCache.slot_bytes(cache_tuples) if cache_tuples else 0
+    return Sizes(
+        pages_per_read=pages,
+        waiting_slots=slots,
+        cache_tuples=cache_tuples,
+        cache_blocks=max(1, int(cache_bytes // (1.1 * read_bytes))) if split.blocks else 0,
+        cache_row_bytes=_UNLIMITED if split.whole_table else cache_row_bytes,
+        handover_slots=int(handover_bytes / (20 + stream_row_bytes)),
+        stream_row_bytes=int(slots * 2 * stream_row_bytes) + chunk_bytes,
+        output_bytes=output_bytes,
+        chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
+        slots_per_block=int(1.1 * read_bytes / per_tuple),
+    )
+
+
+def _wanted_read_bytes(split: Split, store: MasterStore) -> int:
+    if split.table_share and store.page_count:
+        return int(split.table_share * store.range_bytes(0, store.page_count - 1))
+    return split.read_bytes
+
+
+def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
+    if split.blocks:
+        return 0
+    return max(1, store.row_count) if split.whole_table else fitting
+
+
+def _fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
+    """Return the most tuples whose slots, and rows with a quarter of dead ones, fit."""
+    low, high = 0, cache_bytes
+    while low < high:
+        middle = (low + high + 1) // 2
+        if TupleCache.slot_bytes(middle) + middle * row_bytes / 0.7 <= cache_bytes:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _mean_row_bytes(store: MasterStore) -> float:
+    if not store.row_count:
+        return 1.0
+    return store.range_bytes(0, store.page_count - 1) / store.row_count
+
+
+def _partition_bytes(store: MasterStore, pages: int) -> int:
+    if not store.page_count:
+        return 1
+    return -(-store.range_bytes(0, store.page_count - 1) * pages // store.page_count)
+
+
+def _require(slots: int, memory: int, needed: int) -> None:
+    if slots < _FEWEST_SLOTS:
+        raise BudgetTooSmallError(
+            f"A memory of {format_bytes(memory)} is too small for this master table and algorithm: "
+            f"give at least about {format_bytes(max(needed, memory + 1) * 1.1)}."
+        )

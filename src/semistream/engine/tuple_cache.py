@@ -1,0 +1,134 @@
+"""Master tuples that are kept in memory because the stream asks for them often."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.compile import kernel
+from semistream.engine.cached_rows import CachedRows
+from semistream.engine.code_table import CodeTable
+from semistream.policies.contract import Replacement
+
+
+class TupleCache:
+    """A hash table of master tuples by key code, of a fixed number of slots.  # H_R
+
+    An entry without a row remembers that a key is absent from the master table. Lookups and changes may come from two
+    threads, one of each kind: `lock` must be held from `find` until the rows found have been taken, and by `admit`.
+    """
+
+    def __init__(self, capacity: int, replacement: Replacement | None, rows: CachedRows | None) -> None:
+        self.capacity = capacity
+        self.lock = Lock()
+        self.count = 0
+        self.evictions = 0
+        self._replacement = replacement
+        self._rows = rows
+        self._table = CodeTable(capacity)
+        self._codes = np.zeros(capacity, dtype=np.int64)
+        self._frequencies = np.zeros(capacity, dtype=np.int32)
+        self._absent = np.zeros(capacity, dtype=np.bool_)
+
+    @staticmethod
+    def slot_bytes(capacity: int) -> int:
+        """Return the memory of a cache of this capacity besides its rows."""
+        return CodeTable.bytes_for(capacity) + 13 * capacity + CachedRows.index_bytes(capacity)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of slots and rows."""
+        return self.slot_bytes(self.capacity) + (self._rows.size_bytes if self._rows else 0)
+
+    def find(self, codes: Int64Array) -> Int32Array:
+        """Return the slot of each code, or -1."""
+        return self._table.find(codes)
+
+    def use(self, slots: Int64Array) -> None:
+        """Count a use of each slot."""
+        _count_use(self._frequencies, slots)
+
+    def is_absent(self, slots: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Say for each slot whether it stands for a key that the master table does not have."""
+        return self._absent[slots]
+
+    def take(self, slots: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
+        """Return the rows of slots that have one, in an order that is cheap, and that order."""
+        assert self._rows is not None, "made without rows"
+        return self._rows.take(slots)
+
+    def admit(self, codes: Int64Array, matches: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
+        """Add tuples that are worth it, overwriting others where the cache is full; return how many were new."""
+        new = np.flatnonzero(self._table.find(codes) < 0)
+        most = self.capacity
+        if rows is not None and self._rows is not None and rows.nbytes > self._rows.limit_bytes // 8:
+            most = min(most, rows.num_rows * self._rows.limit_bytes // (8 * rows.nbytes))
+        if len(new) > most:
+            new = np.sort(new[np.argsort(matches[new], kind="stable")[len(new) - most :]])
+        if not len(new) or (self._replacement is None and self.count == self.capacity):
+            return 0
+        if rows is not None and self._rows is not None:
+            rows = rows if len(new) == rows.num_rows else rows.take(pa.array(new))
+            if not self._rows.has_room(rows.nbytes):
+                self._shrink()
+                return 0
+        codes = codes[new]
+        slots = self._make_room(len(new))
+        self._table.insert(codes, slots)
+        self._codes[slots] = codes
+        self._frequencies[slots] = matches[new]
+        self._absent[slots] = absent
+        if self._rows is not None:
+            if absent:
+                self._rows.drop(slots)
+            else:
+                assert rows is not None
+                self._rows.put(slots, rows)
+        return len(new)
+
+    def _make_room(self, count: int) -> Int64Array:
+        fresh = min(count, self.capacity - self.count)
+        slots = np.arange(self.count, self.count + fresh, dtype=np.int64)
+        self.count += fresh
+        if fresh == count:
+            return slots
+        assert self._replacement is not None
+        frequencies = self._frequencies
+        if fresh:  # the fresh slots are not to be chosen again
+            frequencies = frequencies[: self.count - fresh]
+        victims = self._replacement.victims(count - fresh, frequencies)
+        self._table.remove(self._codes[victims])
+        self.evictions += len(victims)
+        return np.concatenate([slots, victims])
+
+    def _shrink(self) -> None:
+        """Give up an eighth of the entries for good: rows are wider than the number of slots was made for."""
+        if self._replacement is None or self.count < 8:
+            return
+        victims = self._replacement.victims(self.count // 8, self._frequencies[: self.count])
+        kept = np.setdiff1d(np.arange(self.count), victims)
+        self.evictions += len(victims)
+        self.count = self.capacity = len(kept)
+        self._codes, self._absent = self._codes[kept], self._absent[kept]
+        self._frequencies = self._frequencies[kept]
+        self._table = CodeTable(self.capacity)
+        self._table.insert(self._codes, np.arange(self.count))
+        if self._rows is not None:
+            self._rows.keep(victims, kept)
+
+    def _check(self) -> None:
+        """Assert every invariant, slowly."""
+        used = self._codes[: self.count]
+        assert len(np.unique(used)) == self.count
+        assert np.array_equal(self._table.find(used), np.arange(self.count))
+        if self._rows is not None:
+            self._rows._check()
+
+
+@kernel
+def _count_use(frequencies: Int32Array, slots: Int64Array) -> None:
+    for index in range(slots.shape[0]):
+        frequencies[slots[index]] += 1

@@ -1,0 +1,76 @@
+"""How long tuples stay inside the join."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from threading import RLock
+
+from semistream.core.clock import Clock
+from semistream.core.stats import JoinStats
+from semistream.engine.stream_input import Chunk
+
+
+class Waits:
+    """Measures how long tuples stay: from their arrival, where it is known, or else from their entry.
+
+    May be called from two threads; `lock` is held by who changes the counters of tuples that leave.
+    """
+
+    def __init__(self, clock: Clock, stats: JoinStats) -> None:
+        self._clock = clock
+        self._stats = stats
+        self._inside = 0
+        self._since = clock.now()
+        self._timed = False
+        self._positions: list[int] = []
+        self._seconds: list[float] = []
+        self._forgotten = 0
+        self._last_position = 0
+        self.lock = RLock()
+
+    def arrive(self, chunk: Chunk, start: int, count: int) -> None:
+        """Note that tuples of a chunk have entered."""
+        if not count:
+            return
+        now = self._clock.now()
+        with self.lock:
+            self._last_position = int(chunk.positions[start + count - 1])
+            self._positions.append(int(chunk.positions[start]))
+            if chunk.arrival_seconds is None:
+                self._pass(now)
+                self._seconds.append(now)
+            else:
+                self._timed = True
+                self._seconds.append(float(chunk.arrival_seconds[start]))
+                self._stats.wait_seconds_total -= float(chunk.arrival_seconds[start : start + count].sum())
+            self._inside += count
+
+    def leave(self, count: int) -> None:
+        """Note that tuples have left."""
+        now = self._clock.now()
+        if self._timed:
+            self._stats.wait_seconds_total += count * now
+        else:
+            self._pass(now)
+        self._inside -= count
+
+    def oldest_left(self, position: int) -> None:
+        """Note the stream position of the oldest of some tuples that leave."""
+        stats = self._stats
+        stats.max_wait_tuples = max(stats.max_wait_tuples, self._last_position - position)
+        with self.lock:
+            index = bisect_right(self._positions, position, lo=self._forgotten) - 1
+            if index >= self._forgotten:
+                stats.max_wait_seconds = max(stats.max_wait_seconds, self._clock.now() - self._seconds[index])
+
+    def forget_before(self, position: int) -> None:
+        """Forget arrivals before the oldest tuple inside."""
+        with self.lock:
+            self._forgotten = max(self._forgotten, bisect_right(self._positions, position, lo=self._forgotten) - 1)
+            if self._forgotten > 4096 and self._forgotten * 2 > len(self._positions):
+                del self._positions[: self._forgotten], self._seconds[: self._forgotten]
+                self._forgotten = 0
+
+    def _pass(self, now: float) -> None:
+        self._stats.wait_seconds_total += self._inside * (now - self._since)
+        self._since = now

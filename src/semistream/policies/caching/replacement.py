@@ -1,0 +1,61 @@
+"""Which cached tuples make room."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.policies.contract import Replacement
+
+
+class RandomOverwrite(Replacement):
+    """Overwrites entries at random."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+
+    def victims(self, count: int, frequencies: Int32Array) -> Int64Array:
+        """Return different random slots."""
+        slots = len(frequencies)
+        if count * 8 > slots:
+            return self._random.permutation(slots)[:count].astype(np.int64)
+        chosen = np.unique(self._random.integers(0, slots, count))
+        while len(chosen) < count:
+            more = self._random.integers(0, slots, count - len(chosen))
+            chosen = np.unique(np.concatenate([chosen, more]))
+        return chosen
+
+
+class LeastFrequentOverwrite(Replacement):
+    """Overwrites the entries that were used least.
+
+    A scan of all frequencies yields a supply of victims; slots that were used since the scan are passed over, and the
+    next scan comes when the supply is used up. So a victim costs a constant on average, not a scan.
+    """
+
+    def __init__(self) -> None:
+        self._supply = np.empty(0, dtype=np.int64)
+        self._seen = np.empty(0, dtype=np.int32)
+        self._slots = 0
+
+    def victims(self, count: int, frequencies: Int32Array) -> Int64Array:
+        """Return the least used slots."""
+        if len(frequencies) < self._slots:
+            self._supply, self._seen = self._supply[:0], self._seen[:0]
+        self._slots = len(frequencies)
+        chosen = self._from_supply(count, frequencies)
+        if len(chosen) < count:
+            batch = min(len(frequencies), max(4 * count, len(frequencies) // 32))
+            lowest = np.argpartition(frequencies, batch - 1)[:batch]
+            lowest = lowest[~np.isin(lowest, chosen)]
+            self._supply = lowest[np.argsort(frequencies[lowest], kind="stable")].astype(np.int64)
+            self._seen = frequencies[self._supply]
+            chosen = np.concatenate([chosen, self._from_supply(count - len(chosen), frequencies)])
+        return chosen
+
+    def _from_supply(self, count: int, frequencies: Int32Array) -> Int64Array:
+        unused = np.flatnonzero(frequencies[self._supply] == self._seen)[:count]
+        chosen = self._supply[unused]
+        after = int(unused[-1]) + 1 if len(unused) == count and count else len(self._supply)
+        self._supply, self._seen = self._supply[after:], self._seen[after:]
+        return chosen

@@ -1,0 +1,104 @@
+"""What the engine asks of a policy, and what a policy may ask of the engine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+
+
+class Queue(Protocol):
+    """The waiting tuples as a policy sees them; it must not change them."""
+
+    @property
+    def count(self) -> int:
+        """The tuples that wait."""
+
+    @property
+    def capacity(self) -> int:
+        """The most tuples that can wait."""
+
+    @property
+    def entered(self) -> int:
+        """The tuples that have ever entered: the clock of everything that is due later."""
+
+    @property
+    def partition_count(self) -> int:
+        """The partitions of the master table."""
+
+    @property
+    def counts(self) -> Int32Array:
+        """The tuples that wait for each partition."""
+
+    def in_order_of_age(self) -> Int64Array:
+        """Return the partitions that some tuple waits for, the oldest tuple's first."""
+
+    def oldest(self, rank: int = 0) -> int:
+        """Return the partition of the oldest tuple, or -1."""
+
+    def youngest(self, rank: int = 0) -> int:
+        """Return the partition of the youngest tuple, or -1; only if the choice needs it."""
+
+    def fullest(self) -> int:
+        """Return the partition that most tuples wait for, or -1."""
+
+    def at(self, share: float) -> int:
+        """Return the partition of the tuple at a share of the queue from the young end; only if the choice needs it."""
+
+    def oldest_lag(self) -> int:
+        """Return how many tuples have entered since the oldest did; only if the choice needs positions."""
+
+
+class PageChoice(ABC):
+    """Chooses the partition of the master table that is read next.
+
+    The engine asks once per round of the disk phase, while tuples wait, and tells the outcome of each read. All calls
+    come from one thread.
+    """
+
+    needs_positions = False
+    needs_youngest = False
+    sequential = False
+    """Each read continues where the one before ended."""
+    buffers = 1
+    """How many reads are in flight together."""
+
+    @abstractmethod
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+        """Return the partitions to read now, one request each; may be empty while `input_pending` says more may come."""
+
+    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:  # noqa: ARG002
+        """Return the partition to load into one of several buffers, other than `taken`; -1 if there is none."""
+        raise AssertionError("this choice has one buffer")
+
+    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
+        """Learn how many waiting tuples a read of `partition` answered."""
+
+
+class Intake(ABC):
+    """Decides how many stream tuples enter before the next read."""
+
+    @abstractmethod
+    def room(self, queue: Queue, taken: int) -> int:
+        """Return how many more tuples may enter now, `taken` having entered since the last read."""
+
+    @abstractmethod
+    def ready(self, queue: Queue, taken: int, *, available: bool, ended: bool) -> bool:
+        """Say whether the next read may start; `available` says that input is there that could still be taken."""
+
+
+class Admission(ABC):
+    """Decides which master tuples of a partition just read are worth caching."""
+
+    @abstractmethod
+    def admit(self, matches: Int32Array, partition: int, queue: Queue) -> BoolArray:
+        """Say for each count of matches, the tuples of one partition, whether the tuple enters the cache."""
+
+
+class Replacement(ABC):
+    """Decides which cached tuples are overwritten when the cache is full."""
+
+    @abstractmethod
+    def victims(self, count: int, frequencies: Int32Array) -> Int64Array:
+        """Return `count` different slots to overwrite; `frequencies` counts the use of each slot."""

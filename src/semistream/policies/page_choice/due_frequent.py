@@ -1,0 +1,69 @@
+"""Frequent pages on schedule."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from semistream.core.arrays import Int64Array
+from semistream.policies.contract import PageChoice, Queue
+
+
+class DueFrequent(PageChoice):
+    """Chooses the frequent partition that is due, or else the one that the oldest waiting tuple needs.
+
+    The frequency f of a partition is its matches per queue capacity entered; a frequent partition is due again after
+    threshold * capacity / f tuples have entered. With `decay` d the frequency glides, f <- d*f + (1-d)*c with c the
+    matches of the last read; without it stays as first seen. The threshold follows from what reads bring:
+    `eagerness` times the mean matches of recent reads, so it scales with memory and with the skew by itself.
+    """
+
+    NODE_BYTES = 16
+
+    def __init__(self, *, decay: float | None = 0.9, eagerness: float = 2.0, entry: float = 2.0) -> None:
+        self.decay = decay
+        self.eagerness = eagerness
+        self.entry = entry
+        self._due: list[tuple[int, int]] = []
+        self._frequency: dict[int, float] = {}
+        self._mean_matches = 0.0
+        self._scheduled = -1
+
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+        """Return the top of the priority queue if it is due and has waiting tuples, else the oldest."""
+        self._scheduled = -1
+        while self._due and self._due[0][0] <= queue.entered:
+            _, partition = heapq.heappop(self._due)
+            if queue.counts[partition]:
+                self._scheduled = partition
+                return np.array([partition], dtype=np.int64)
+            del self._frequency[partition]
+        return np.array([queue.oldest()], dtype=np.int64)
+
+    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
+        """Update the frequency, and put the partition into the priority queue if it is frequent."""
+        if self._mean_matches:
+            self._mean_matches += (matches - self._mean_matches) / 256
+        else:
+            self._mean_matches = float(matches)
+        known = partition in self._frequency
+        if known and partition != self._scheduled:
+            return  # read because a tuple grew old; its turn in the schedule stays
+        limit = self.entry * self._mean_matches
+        if not known:
+            if matches > limit:
+                self._frequency[partition] = float(matches)
+                self._schedule(partition, queue)
+            return
+        if self.decay is not None:
+            self._frequency[partition] = self._frequency[partition] * self.decay + matches * (1 - self.decay)
+        if matches < self._mean_matches / 2:
+            del self._frequency[partition]
+        else:
+            self._schedule(partition, queue)
+
+    def _schedule(self, partition: int, queue: Queue) -> None:
+        threshold = self.eagerness * self._mean_matches
+        period = threshold * queue.capacity / max(1.0, self._frequency[partition])
+        heapq.heappush(self._due, (queue.entered + max(1, round(period)), partition))

@@ -1,0 +1,23 @@
+"""Round and round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.arrays import Int64Array
+from semistream.policies.contract import PageChoice, Queue
+
+
+class Ring(PageChoice):
+    """Chooses the partitions in the order they are stored, for ever, whether or not a tuple waits for them."""
+
+    sequential = True
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+        """Return the partition after the one before."""
+        chosen = self._next
+        self._next = (chosen + 1) % queue.partition_count
+        return np.array([chosen], dtype=np.int64)

@@ -1,0 +1,110 @@
+"""The master table as users name it: by its place."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from semistream.core.errors import InvalidSettingError
+from semistream.store import paged_file
+from semistream.store.contract import MasterStore
+from semistream.store.paged_file import Progress
+from semistream.store.paged_file import manifest as manifests
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+class MasterTable:
+    """A master table at a place; holds nothing but the path, so that it is cheap to make, to copy and to pickle."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = _local_path(path)
+
+    @classmethod
+    def build(
+        cls,
+        data: Any,
+        path: str | os.PathLike[str],
+        key: str | Sequence[str],
+        *,
+        page_bytes: int = 8192,
+        on_duplicate: str = "error",
+        memory: int | str = "256MB",
+        progress: Progress | None = None,
+    ) -> MasterTable:
+        """Write all rows of `data` as the next version of the table at `path`; costs one sort.
+
+        `data` is an Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, and
+        may be larger than `memory`. `on_duplicate` says what happens to rows of one key: "error", "all" or "latest".
+        """
+        table = cls(path)
+        paged_file.build(
+            data,
+            table.path,
+            key,
+            page_bytes=page_bytes,
+            on_duplicate=on_duplicate,
+            memory=memory,
+            progress=progress,
+        )
+        return table
+
+    @property
+    def version(self) -> int:
+        """The number of the current version; costs one small read."""
+        return manifests.current(self.path).version
+
+    def open(self, version: int | None = None, direct: bool = False) -> MasterStore:
+        """Return a store that shows one version: the current one unless it is named.
+
+        With `direct` reads go past the page cache of the operating system.
+        """
+        return paged_file.PagedFileStore(self.path, version=version, direct=direct)
+
+    def merge(
+        self,
+        upserts: Any = None,
+        deletes: Any = None,
+        *,
+        memory: int | str = "256MB",
+        progress: Progress | None = None,
+    ) -> int:
+        """Delete, then insert or replace rows by key, and return the version; costs the pages that are touched."""
+        return paged_file.merge(self.path, upserts, deletes, memory=memory, progress=progress)
+
+    def info(self, version: int | None = None) -> dict[str, Any]:
+        """Return rows, pages, bytes, schema, key, versions and files, without reading pages."""
+        return paged_file.info(self.path, version=version)
+
+    def verify(self, version: int | None = None) -> dict[str, int]:
+        """Read every page, raise CorruptTableError at the first fault, and return what was checked."""
+        return paged_file.verify(self.path, version=version)
+
+    def vacuum(self, keep_versions: int = 1, *, also_keep: Iterable[int] = ()) -> dict[str, Any]:
+        """Remove all but the newest versions and return what was freed."""
+        return paged_file.vacuum(self.path, keep_versions, also_keep=also_keep)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MasterTable) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def __repr__(self) -> str:
+        return f"MasterTable({str(self.path)!r})"
+
+
+def _local_path(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidSettingError(f"{path!r} is no path of a master table: give the path of a directory.")
+    found = _SCHEME.match(text)
+    if found is None:
+        return Path(text)
+    # The rest of the address may hold a password, so that only its scheme is named.
+    raise InvalidSettingError(
+        f"Master tables at {found[1]}:// addresses are not supported yet: give the path of a directory."
+    )

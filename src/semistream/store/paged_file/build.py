@@ -1,0 +1,169 @@
+"""Builds a version of a table from all its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.budget import parse_bytes
+from semistream.core.errors import InvalidSettingError
+from semistream.store.paged_file.coding import Progress, coded_rows, silent
+from semistream.store.paged_file.duplicates import DuplicateFilter, check_rule
+from semistream.store.paged_file.files import open_to_read
+from semistream.store.paged_file.manifest import Manifest, TableFile
+from semistream.store.paged_file.new_version import NewVersion
+from semistream.store.paged_file.packing import codes_of
+from semistream.store.paged_file.page import decode
+from semistream.store.paged_file.page_index import PageIndex
+from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.paged_file.sorting import ExternalSort, Run, piece_bytes_for
+from semistream.store.paged_file.sources import Source, open_source
+from semistream.store.paged_file.writer import PageWriter
+
+DEFAULT_PAGE_BYTES = 8192
+SMALLEST_PAGE_BYTES = 512
+LARGEST_TARGET_BYTES = 64 << 20
+
+
+def build(
+    data: Any,
+    path: str | Path,
+    key: str | Sequence[str],
+    *,
+    page_bytes: int = DEFAULT_PAGE_BYTES,
+    on_duplicate: str = "error",
+    memory: int | str = "256MB",
+    progress: Progress | None = None,
+) -> int:
+    """Write all rows of `data` as the next version of the table at `path` and return its number.
+
+    Rows may come in any order and be far larger than `memory`; rows that come sorted by key are written at once. The
+    version before stays current until the new one is complete, and readable until it is vacuumed.
+    """
+    check_rule(on_duplicate)
+    if not SMALLEST_PAGE_BYTES <= page_bytes <= LARGEST_TARGET_BYTES:
+        raise InvalidSettingError(
+            f"page_bytes is {page_bytes}: choose from {SMALLEST_PAGE_BYTES} to {LARGEST_TARGET_BYTES}."
+        )
+    memory_bytes = parse_bytes(memory)
+    source = open_source(data)
+    layout = RowLayout(source.schema, (key,) if isinstance(key, str) else key)
+    with NewVersion(Path(path), create=True) as version:
+        task = _Build(version, layout, source, page_bytes, on_duplicate, memory_bytes, progress or silent)
+        file, index = task.run()
+        described = Manifest(
+            version=version.number,
+            schema=layout.schema,
+            key=layout.key,
+            page_bytes=page_bytes,
+            on_duplicate=on_duplicate,
+            unique=not task.kept_duplicates,
+            row_count=0,
+            page_count=0,
+            index=TableFile("", 0),
+            files=(file,),
+        )
+        return version.commit(described, index)
+
+
+class _Build:
+    def __init__(
+        self,
+        version: NewVersion,
+        layout: RowLayout,
+        source: Source,
+        page_bytes: int,
+        on_duplicate: str,
+        memory_bytes: int,
+        progress: Progress,
+    ) -> None:
+        self._version = version
+        self._layout = layout
+        self._source = source
+        self._page_bytes = page_bytes
+        self._on_duplicate = on_duplicate
+        self._memory_bytes = memory_bytes
+        self._progress = progress
+        self._read_count = 0
+        self._unsorted: pa.RecordBatch | None = None
+        self.kept_duplicates = False
+
+    def run(self) -> tuple[TableFile, PageIndex]:
+        """Write the data file and return its entry and the index."""
+        arriving = self._arriving()
+        writer = self._written(self._version.data_path, self._sorted_start(arriving))
+        if self._unsorted is None:
+            return writer
+        # What has been written is sorted, but more follows that belongs between: it becomes the first run of a sort.
+        _, index = writer
+        prefix = self._version.data_path.rename(self._version.directory / f"tmp-{self._version.token}-sorted")
+        sort = ExternalSort(self._version.directory, self._version.token, self._layout.coded_schema, self._memory_bytes)
+        try:
+            sort.adopt(self._as_run(prefix, index))
+            sort.add(self._unsorted)
+            for rows in arriving:
+                sort.add(rows)
+            return self._written(self._version.data_path, self._counted(sort.sorted_rows()))
+        finally:
+            sort.close()
+
+    def _arriving(self) -> Iterator[pa.RecordBatch]:
+        for rows in coded_rows(self._layout, self._source, piece_bytes_for(self._memory_bytes)):
+            self._read_count += rows.num_rows
+            self._progress("reading", self._read_count, self._source.row_count)
+            yield rows
+
+    def _sorted_start(self, arriving: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows as long as they come sorted; the first batch that does not is put aside."""
+        last: int | None = None
+        for rows in arriving:
+            codes = codes_of(rows)
+            if (last is not None and codes[0] < last) or (codes[1:] < codes[:-1]).any():
+                self._unsorted = rows
+                return
+            last = int(codes[-1])
+            yield rows
+
+    def _counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        done = 0
+        for rows in batches:
+            done += rows.num_rows
+            self._progress("writing", done, self._read_count)
+            yield rows
+
+    def _written(self, path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[TableFile, PageIndex]:
+        filtering = DuplicateFilter(self._layout, self._on_duplicate)
+        writer = PageWriter(path, self._layout, self._page_bytes)
+        try:
+            for rows in filtering.filtered(batches):
+                writer.add(rows)
+            file = writer.finish()
+        except BaseException:
+            writer.discard()
+            raise
+        self.kept_duplicates = filtering.kept_duplicates
+        return file, writer.index(0)
+
+    def _as_run(self, path: Path, index: PageIndex) -> Run:
+        """Return a data file as a run of blocks of many pages."""
+        piece_bytes = piece_bytes_for(self._memory_bytes)
+        ends = (index.offsets + index.lengths).tolist()
+        blocks: list[tuple[int, int, list[int]]] = []
+        starts: list[int] = []
+        for start, end in zip(index.offsets.tolist(), ends, strict=True):
+            starts.append(start)
+            if end - starts[0] >= piece_bytes or end == ends[-1]:
+                blocks.append((starts[0], end - starts[0], [start - starts[0] for start in starts]))
+                starts = []
+        return Run(path, open_to_read(path), blocks, self._read_pages)
+
+    def _read_pages(self, buffer: pa.Buffer, starts: list[int]) -> pa.RecordBatch:
+        rows = pa.concat_batches(decode(buffer, starts, self._layout.page_schema))
+        if self._layout.hidden_code:
+            return rows
+        encoded = self._layout.codec.encode([rows.column(0)])
+        return self._layout.coded_rows(pa.array(np.ascontiguousarray(encoded.codes)), rows)

@@ -1,0 +1,99 @@
+"""Works out where pages lie on the disk and in the buffer of a read; compiled, so that a read of one page is cheap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.arrays import Int64Array, UInt32Array
+from semistream.core.compile import kernel
+
+
+@kernel
+def count_pages(first_pages: Int64Array, last_pages: Int64Array, page_count: int) -> int:
+    """Return the number of pages in these ranges, or -1 if a range is not one of pages from 0 to `page_count` - 1."""
+    count = 0
+    for number in range(first_pages.shape[0]):
+        if not 0 <= first_pages[number] <= last_pages[number] < page_count:
+            return -1
+        count += last_pages[number] - first_pages[number] + 1
+    return count
+
+
+@kernel
+def place_pages(
+    first_pages: Int64Array,
+    last_pages: Int64Array,
+    addresses: Int64Array,
+    lengths: UInt32Array,
+    row_counts: UInt32Array,
+    block_bytes: int,
+    pages: Int64Array,
+    starts: Int64Array,
+    row_bounds: Int64Array,
+    bounds: Int64Array,
+    extents: Int64Array,
+) -> int:
+    """Fill the last five arrays for a read of these ranges and return the number of extents.
+
+    An extent is a stretch of the disk that one system call reads: an address and a length, both multiples of
+    `block_bytes`, and the place in the buffer. `starts` is where each page begins in the buffer.
+    """
+    count = 0
+    page_number = 0
+    rows = np.int64(0)
+    position = np.int64(0)
+    bounds[0] = 0
+    row_bounds[0] = 0
+    for number in range(first_pages.shape[0]):
+        end = np.int64(-1)  # where the extent of the page before ends on the disk
+        for page in range(first_pages[number], last_pages[number] + 1):
+            address = addresses[page]
+            length = np.int64(lengths[page])
+            if address != end:
+                if count:
+                    position = extents[count - 1, 2] + extents[count - 1, 1]
+                aligned = address // block_bytes * block_bytes
+                extents[count, 0] = aligned
+                extents[count, 2] = position
+                count += 1
+            end = address + length
+            begin = extents[count - 1, 0]
+            extents[count - 1, 1] = (end - begin + block_bytes - 1) // block_bytes * block_bytes
+            pages[page_number] = page
+            starts[page_number] = extents[count - 1, 2] + address - begin
+            rows += np.int64(row_counts[page])
+            page_number += 1
+            row_bounds[page_number] = rows
+        bounds[number + 1] = rows
+    return count
+
+
+@kernel
+def compact_rows(rows: Int64Array, row_bounds: Int64Array, new_starts: Int64Array, indices: Int64Array) -> int:
+    """Renumber rows as if the pages without any of them were left out, and return the number of pages that stay.
+
+    `new_starts` becomes the first new row number of each page, or -1 if the page is left out.
+    """
+    pages = new_starts.shape[0]
+    for page in range(pages):
+        new_starts[page] = -1
+    page = 0
+    for index in range(rows.shape[0]):
+        row = rows[index]
+        if not row_bounds[page] <= row < row_bounds[page + 1]:
+            page = np.searchsorted(row_bounds, row, side="right") - 1
+            if page < 0 or page >= pages:
+                return -1
+        new_starts[page] = 0
+        indices[index] = page
+    start = 0
+    kept = 0
+    for page in range(pages):
+        if new_starts[page] == 0:
+            new_starts[page] = start
+            start += row_bounds[page + 1] - row_bounds[page]
+            kept += 1
+    for index in range(rows.shape[0]):
+        page = indices[index]
+        indices[index] = rows[index] - row_bounds[page] + new_starts[page]
+    return kept

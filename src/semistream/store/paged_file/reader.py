@@ -1,0 +1,236 @@
+"""A version of a paged table, read page range by page range."""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.errors import CorruptTableError, SemistreamError
+from semistream.store.contract import Capabilities, MasterStore, PageSet
+from semistream.store.paged_file import manifest as manifests
+from semistream.store.paged_file.files import open_to_read, read_into
+from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
+from semistream.store.paged_file.manifest import Manifest, TableFile
+from semistream.store.paged_file.page import checksums, gather_codes
+from semistream.store.paged_file.page_index import PageIndex, parted, read_index
+from semistream.store.paged_file.page_set import FilePages
+from semistream.store.paged_file.placing import count_pages, place_pages
+from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.sparse_index import SparseIndex
+
+_BLOCK_BYTES = 4096
+"""What offsets, lengths and buffers of direct reads are multiples of."""
+
+
+class PagedFileStore(MasterStore):
+    """A version of the table in a directory; the current one unless `version` is given.
+
+    All files are opened at the start, so that a vacuum does not disturb a reader. Every page is checked on every read.
+    With `direct` reads go past the page cache of the operating system.
+    """
+
+    def __init__(self, path: str | Path, *, version: int | None = None, direct: bool = False) -> None:
+        self._descriptors: list[int] = []
+        self.path = Path(path)
+        self._direct = direct
+        self._block_bytes = _BLOCK_BYTES if direct else 1
+        self.manifest, self._entries = self._open(version)
+        self.layout = RowLayout(self.manifest.schema, self.manifest.key)
+        self.schema = self.layout.schema
+        self.key = self.layout.key
+        self.codec = self.layout.codec
+        self.version = self.manifest.version
+        self.row_count = self.manifest.row_count
+        self.page_count = len(self._entries)
+        self.unique = self.manifest.unique
+        self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self._index = SparseIndex(self._entries.first_codes)
+        ends = self._entries.addresses + self._entries.lengths
+        # A page at which another pread starts, because it does not follow the page before it on the disk.
+        self._breaks = np.flatnonzero(self._entries.addresses[1:] != ends[:-1]).astype(np.int64) + 1
+
+    @property
+    def entries(self) -> PageIndex:
+        """Where each page lies."""
+        return self._entries
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the sparse index and of the places of the pages."""
+        entries = self._entries
+        places = entries.addresses.nbytes + entries.lengths.nbytes + entries.row_counts.nbytes
+        return self._index.size_bytes + places + entries.checksums.nbytes + self._breaks.nbytes
+
+    @property
+    def largest_page_bytes(self) -> int:
+        """The length of the longest page, with the blocks around it if reads are direct."""
+        largest = int(self._entries.lengths.max(initial=0))
+        return largest + 2 * _BLOCK_BYTES if self._direct and largest else largest
+
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return the page of each code."""
+        return self._index.locate(codes)
+
+    def range_bytes(self, first_page: int, last_page: int) -> int:
+        """Return the lengths of these pages together, with the blocks around them if reads are direct."""
+        entries = self._entries
+        breaks = self._breaks
+        if len(breaks):
+            low, high = np.searchsorted(breaks, (first_page, last_page), side="right")
+            edges = [first_page, *breaks[low:high].tolist(), last_page + 1]
+        else:
+            edges = [first_page, last_page + 1]
+        total = 0
+        for start, end in pairwise(edges):
+            begin = int(entries.addresses[start]) // self._block_bytes * self._block_bytes
+            total += -(-(int(entries.addresses[end - 1]) + int(entries.lengths[end - 1]) - begin) // self._block_bytes)
+        return total * self._block_bytes
+
+    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
+        """Read each range by one pread, or by one for each place on the disk if merges have parted it."""
+        return self.read_pages(first_pages, last_pages)
+
+    def read_pages(self, first_pages: Int64Array, last_pages: Int64Array) -> FilePages:
+        """Read as `read` does and show the bytes of the pages."""
+        # Other types and strides would each compile the kernels anew.
+        first_pages = np.ascontiguousarray(first_pages, dtype=np.int64)
+        last_pages = np.ascontiguousarray(last_pages, dtype=np.int64)
+        entries = self._entries
+        count = count_pages(first_pages, last_pages, self.page_count)
+        if count < 0:
+            raise IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")
+        pages, starts = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+        row_bounds = np.empty(count + 1, dtype=np.int64)
+        bounds = np.empty(len(first_pages) + 1, dtype=np.int64)
+        extents = np.empty((count, 3), dtype=np.int64)
+        extent_count = place_pages(
+            first_pages,
+            last_pages,
+            entries.addresses,
+            entries.lengths,
+            entries.row_counts,
+            self._block_bytes,
+            pages,
+            starts,
+            row_bounds,
+            bounds,
+            extents,
+        )
+        buffer, view = self._fetched(extents[:extent_count].tolist())
+        ends = starts + entries.lengths[pages]
+        self._check_pages(view, pages, starts, ends)
+        codes = gather_codes(np.frombuffer(buffer, dtype=np.uint8), starts, ends, row_bounds, self.layout.code_bytes)
+        if codes is None:
+            raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
+        spare_bytes = _BLOCK_BYTES if self._direct else 0
+        return FilePages(self.layout, buffer, starts, row_bounds, codes, bounds, spare_bytes)
+
+    def close(self) -> None:
+        """Close all files."""
+        descriptors, self._descriptors = self._descriptors, []
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _fetched(self, extents: list[list[int]]) -> tuple[pa.Buffer, memoryview]:
+        """Return one buffer with the bytes of all extents."""
+        total = extents[-1][1] + extents[-1][2] if extents else 0
+        memory = _aligned_memory(total) if self._direct else pa.allocate_buffer(total)
+        buffer, view = pa.py_buffer(memory), _writable(memory)
+        for address, length, position in extents:
+            file, offset = parted(address)
+            done = read_into(self._descriptors[file], view[position : position + length], offset)
+            # The file may end inside the last block, but no page reaches behind its end.
+            expected = min(length, self.manifest.files[file].size_bytes - offset)
+            if done < expected:
+                raise CorruptTableError(
+                    f"{self._file_path(file)} is truncated: expected are {expected} bytes from {offset} on, "
+                    f"but it has {done}."
+                )
+        return buffer, view
+
+    def _check_pages(self, view: memoryview, pages: Int64Array, starts: Int64Array, ends: Int64Array) -> None:
+        found = checksums(view, starts.tolist(), ends.tolist())
+        expected = self._entries.checksums[pages].tolist()
+        if found != expected:
+            wrong = next(place for place, crc in enumerate(found) if crc != expected[place])
+            page = int(pages[wrong])
+            file, offset = parted(int(self._entries.addresses[page]))
+            raise CorruptTableError(
+                f"Page {page} in {self._file_path(file)} at byte {offset} is damaged: expected is the checksum "
+                f"{expected[wrong]}, but it has {found[wrong]}; restore the file or build again."
+            )
+
+    def _file_path(self, number: int) -> Path:
+        return self.path / self.manifest.files[number].name
+
+    def _open(self, version: int | None) -> tuple[Manifest, PageIndex]:
+        while True:
+            manifest = manifests.current(self.path) if version is None else manifests.load(self.path, version)
+            try:
+                for file in manifest.files:
+                    self._descriptors.append(self._open_data_file(file))
+                return manifest, read_index(self.path, manifest)
+            except FileNotFoundError as error:
+                self.close()
+                # A vacuum may have removed the version between the look at its manifest and the opening of its files.
+                if manifest.version not in manifests.versions(self.path):
+                    continue
+                raise CorruptTableError(
+                    f"{error.filename} is missing: version {manifest.version} of {self.path} needs it; restore it."
+                ) from None
+            except BaseException:
+                self.close()
+                raise
+
+    def _open_data_file(self, file: TableFile) -> int:
+        path = self.path / file.name
+        descriptor = open_to_read(path)
+        try:
+            size_bytes = os.fstat(descriptor).st_size
+            if size_bytes != file.size_bytes:
+                raise CorruptTableError(
+                    f"{path} is truncated or damaged: expected are {file.size_bytes} bytes, but it has {size_bytes}."
+                )
+            head = bytearray(HEADER_BYTES)
+            read_into(descriptor, memoryview(head), 0)
+            decode_header(path, PAGES_MAGIC, bytes(head))
+            return self._reopened_directly(path, descriptor) if self._direct else os.dup(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _reopened_directly(self, path: Path, descriptor: int) -> int:
+        direct = open_to_read(path, direct=True)
+        try:
+            if not os.path.sameopenfile(direct, descriptor) or not stat.S_ISREG(os.fstat(direct).st_mode):
+                raise CorruptTableError(f"{path} was replaced while it was opened.")
+            # Some file systems take the flag and refuse the first read.
+            read_into(direct, _writable(_aligned_memory(_BLOCK_BYTES)), 0)
+        except OSError:
+            os.close(direct)
+            raise SemistreamError(
+                f"The file system of {path} refuses direct reads: open the table without `direct`."
+            ) from None
+        except BaseException:
+            os.close(direct)
+            raise
+        return direct
+
+
+def _writable(memory: Any) -> memoryview:
+    return memoryview(memory).cast("B")
+
+
+def _aligned_memory(size_bytes: int) -> UInt8Array:
+    whole = np.empty(size_bytes + _BLOCK_BYTES, dtype=np.uint8)
+    start = -whole.ctypes.data % _BLOCK_BYTES
+    return whole[start : start + size_bytes]

@@ -1,0 +1,47 @@
+"""A store that shows another store; the base of those that add something to each read."""
+
+from __future__ import annotations
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.store.contract import MasterStore, PageSet
+
+
+class WrappingStore(MasterStore):
+    """Passes everything on to the store inside."""
+
+    def __init__(self, inside: MasterStore) -> None:
+        self.inside = inside
+        self.schema = inside.schema
+        self.key = inside.key
+        self.codec = inside.codec
+        self.version = inside.version
+        self.row_count = inside.row_count
+        self.page_count = inside.page_count
+        self.unique = inside.unique
+        self.capabilities = inside.capabilities
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the index inside."""
+        return self.inside.index_bytes
+
+    @property
+    def largest_page_bytes(self) -> int:
+        """The size of the largest page inside."""
+        return self.inside.largest_page_bytes
+
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return the page of each code."""
+        return self.inside.locate(codes)
+
+    def range_bytes(self, first_page: int, last_page: int) -> int:
+        """Return how many bytes a read of these pages transfers."""
+        return self.inside.range_bytes(first_page, last_page)
+
+    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
+        """Read ranges of pages."""
+        return self.inside.read(first_pages, last_pages)
+
+    def close(self) -> None:
+        """Close the store inside."""
+        self.inside.close()
