@@ -1,1 +1,27 @@
 """semistream joins a stream with a master table far bigger than memory, inside a fixed byte budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from semistream.core.errors import SemistreamError
+
+if TYPE_CHECKING:
+    from semistream.join import JoinedBatches, join
+    from semistream.store.master_table import MasterTable
+
+__version__ = "0.1.0"
+__all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "join"]
+
+_HOMES = {"join": "semistream.join", "JoinedBatches": "semistream.join", "MasterTable": "semistream.store.master_table"}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded on first use, so that a command line that only prints help does not wait for Arrow and numba.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'semistream' has no attribute {name!r}")
+    import importlib
+
+    loaded = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = loaded
+    return loaded

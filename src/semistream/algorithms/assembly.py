@@ -15,10 +15,11 @@ from semistream.engine.cached_rows import CachedRows
 from semistream.engine.loop import JoinLoop
 from semistream.engine.output import Output
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import Sizes, papers_sizes, real_sizes
+from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.tuple_cache import TupleCache
@@ -57,7 +58,9 @@ class Assembly:
         self._split = recipe.split(self._parameters)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self.sizes = self._sizes(accounting, stream_row_bytes)
-        self.reader = PartitionReader(store, self.sizes.pages_per_read, clock, self.stats)
+        self.largest_row_bytes = budget.total_bytes // ROW_SHARE
+        partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=self.largest_row_bytes)
+        self.reader = PartitionReader(store, partitions, clock, self.stats)
         self._seed = seed
         self.stats.memory_bytes = budget.by_component()
 

@@ -12,7 +12,7 @@ class JoinStats:
     tuples_in: int = 0
     """Stream tuples taken from the input."""
     tuples_out: int = 0
-    """Stream tuples that have left: answered, absent or with a null key."""
+    """Stream tuples that have left: answered, absent, refused or with a null key."""
     cache_hits: int = 0
     """Stream tuples answered from cached master data."""
     read_hits: int = 0
@@ -21,6 +21,8 @@ class JoinStats:
     """Stream tuples whose key the master table does not have."""
     null_keys: int = 0
     """Stream tuples with a null in their key."""
+    refused: int = 0
+    """Stream tuples sent to the dead letters because a row or page was too large for the budget."""
     iterations: int = 0
     """Rounds of the disk phase."""
     page_reads: int = 0

@@ -23,6 +23,7 @@ from semistream.policies.contract import Intake, PageChoice
 from semistream.store.contract import PageSet
 
 _NONE = np.empty(0, dtype=np.int64)
+_TOO_LARGE = "A stream row, or the page of the master row it needs, is too large for the memory budget: give more memory."
 _FREE_OF_CHARGE = CostProfile("free", *[0.0] * 2, float("inf"), *[0.0] * 7)
 
 
@@ -128,16 +129,21 @@ class JoinLoop:
         return int(np.searchsorted(chunk.arrival_seconds, self.clock.now(), side="right"))
 
     def _start(self, chunk: Chunk) -> None:
-        """Let the tuples leave that no master row can match."""
-        self.stats.tuples_in += len(chunk.null_positions) + len(chunk.unmatchable_positions)
-        self.stats.tuples_out += len(chunk.null_positions) + len(chunk.unmatchable_positions)
-        self.stats.null_keys += len(chunk.null_positions)
-        self.stats.absent += len(chunk.unmatchable_positions)
+        """Let the tuples leave that no master row can match, and those that are too large."""
+        nulls, unmatchable, refused = chunk.null_positions, chunk.unmatchable_positions, chunk.refused_positions
+        stats = self.stats
+        with self._waits.lock:
+            stats.tuples_in += len(nulls) + len(unmatchable) + len(refused)
+            stats.tuples_out += len(nulls) + len(unmatchable) + len(refused)
+            stats.null_keys += len(nulls)
+            stats.absent += len(unmatchable)
+            stats.refused += len(refused)
         if self._output is not None and self._rows is not None and chunk.batch is not None:
             with self._output.lock:
                 self._rows.add(chunk.first_position, chunk.batch)
-            self._output.unmatched(chunk.null_positions)
-            self._output.unmatched(chunk.unmatchable_positions)
+            self._output.unmatched(nulls)
+            self._output.unmatched(unmatchable)
+            self._output.refused(refused, _TOO_LARGE)
         if not self._reader.partition_count:
             self._leave_absent(chunk)
         if not len(chunk.codes):
@@ -220,7 +226,7 @@ class JoinLoop:
         partitions = _NONE
         if self.waiting.count:
             partitions = self._choice.choose(self.waiting, input_pending=not self._stream.ended or self._has_input())
-            if len(partitions):
+            if self._is_readable(partitions):
                 pages = self._reader.read(partitions, sequential=self._choice.sequential)
                 self._probe(partitions, pages)
         self._taken = 0
@@ -229,6 +235,11 @@ class JoinLoop:
         elif self._cache is not None:
             self._cache.after_batch(self.waiting)
         return len(partitions) > 0 or not self.waiting.count
+
+    def _is_readable(self, partitions: Int64Array) -> bool:
+        """Say whether there is something to read; only a ring ever asks for what is too large to read."""
+        unreadable = self._reader.partitions.unreadable(partitions.astype(np.int32))
+        return len(partitions) > 0 and (unreadable is None or not unreadable.any())
 
     def _answer_from_pinned(self) -> None:
         if self._cache is None or self._cache.probes_on_arrival:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import RLock
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.errors import RowTooLargeError
 from semistream.core.keys import KeyCodec
 from semistream.engine.gather import concatenate
 from semistream.engine.matching import run_lengths
@@ -16,6 +17,10 @@ from semistream.engine.output_plan import OutputPlan
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.tuple_cache import TupleCache
 from semistream.store.contract import PageSet
+
+
+DeadLetters = Callable[[pa.RecordBatch, str], None]
+"""Takes stream rows that cannot be processed, and the reason."""
 
 
 class Output:
@@ -27,7 +32,13 @@ class Output:
     """
 
     def __init__(
-        self, plan: OutputPlan, stream_rows: StreamRows, codec: KeyCodec, *, unique: bool, batch_bytes: int
+        self,
+        plan: OutputPlan,
+        stream_rows: StreamRows,
+        codec: KeyCodec,
+        *,
+        unique: bool,
+        batch_bytes: int,
     ) -> None:
         self._plan = plan
         self._rows = stream_rows
@@ -35,11 +46,11 @@ class Output:
         self._verify = not codec.exact
         self._expand = not (codec.exact and unique)
         self._batch_bytes = batch_bytes
+        self._dead_letters: DeadLetters | None = None
         self._lock = RLock()
         self._matched: list[tuple[Int64Array, pa.RecordBatch | None]] = []
         self._unmatched: list[Int64Array] = []
         self._pending_bytes = 0
-        self._pending_rows = 0
         self.taken_columns = self.columns_of(plan, verify=self._verify)
         """The master columns that rows are taken with: those of the output, then those that verify a match."""
 
@@ -104,6 +115,20 @@ class Output:
             else:
                 self._rows.release(positions)
 
+    def send_dead_letters_to(self, take: DeadLetters) -> None:
+        """Hand stream rows that cannot be processed to `take`."""
+        self._dead_letters = take
+
+    def refused(self, positions: Int64Array, reason: str) -> None:
+        """Hand stream tuples to the dead letters, or raise if nobody takes them."""
+        if not len(positions):
+            return
+        if self._dead_letters is None:
+            raise RowTooLargeError(reason)
+        with self._lock:
+            letters = self._rows.gather(positions, release=True)
+        self._dead_letters(letters, reason)
+
     def ready(self, *, flush: bool = False) -> Iterator[pa.RecordBatch]:
         """Hand out what is due, or with `flush` all there is."""
         with self._lock:
@@ -111,7 +136,7 @@ class Output:
                 return
             matched, self._matched = self._matched, []
             unmatched, self._unmatched = self._unmatched, []
-            self._pending_bytes = self._pending_rows = 0
+            self._pending_bytes = 0
             made = list(self._assemble(matched, unmatched))
         yield from made
 
@@ -142,8 +167,7 @@ class Output:
         return self._codec.same_key(ours, theirs)
 
     def _count(self, rows: int, master_bytes: int) -> None:
-        self._pending_rows += rows
-        self._pending_bytes += master_bytes + 16 * rows
+        self._pending_bytes += master_bytes + int(rows * (16 + self._rows.mean_row_bytes))
 
     def _assemble(
         self, matched: list[tuple[Int64Array, pa.RecordBatch | None]], unmatched: list[Int64Array]

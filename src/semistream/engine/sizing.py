@@ -16,6 +16,8 @@ _PAPERS_QUEUE_NODE_BYTES = 12
 _PAPERS_WAITING_BYTES = _PAPERS_FUDGE_FACTOR * _PAPERS_STREAM_TUPLE_BYTES + _PAPERS_QUEUE_NODE_BYTES
 _FEWEST_SLOTS = 64
 _UNLIMITED = 1 << 62
+ROW_SHARE = 8
+"""A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def real_sizes(
     """
     memory = budget.total_bytes
     pages = partition_pages(store, min(_wanted_read_bytes(split, store), memory // 16))
-    read_bytes = max(_partition_bytes(store, pages), store.largest_page_bytes)
+    read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, memory // 48)
     chunk_bytes = min(4_000_000, memory // 24)

@@ -37,6 +37,8 @@ class Chunk:
     null_positions: Int64Array = field(default_factory=_no_positions)
     unmatchable_positions: Int64Array = field(default_factory=_no_positions)
     """Tuples whose key no master row can have, e.g. more digits than the master's type."""
+    refused_positions: Int64Array = field(default_factory=_no_positions)
+    """Tuples that cannot be processed within the budget: they, or the page they need, are too large."""
 
 
 class StreamInput(ABC):

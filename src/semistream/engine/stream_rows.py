@@ -25,6 +25,11 @@ class StreamRows:
         self.size_bytes = 0
         self._segments: list[_Segment] = []
 
+    @property
+    def mean_row_bytes(self) -> float:
+        """The mean size of the rows kept."""
+        return self.size_bytes / max(1, sum(segment.batch.num_rows for segment in self._segments))
+
     def __len__(self) -> int:
         """Return the number of rows that have not left."""
         return sum(segment.live_count for segment in self._segments)

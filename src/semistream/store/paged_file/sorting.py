@@ -110,7 +110,7 @@ class ExternalSort:
         while len(self._runs) > _FAN_IN:
             groups = [self._runs[start : start + _FAN_IN] for start in range(0, len(self._runs), _FAN_IN)]
             self._runs = [self._merged_run(group) if len(group) > 1 else group[0] for group in groups]
-        yield from _merge(self._runs)
+        yield from self._merged(self._runs)
 
     def close(self) -> None:
         """Remove all temporary files."""
@@ -138,10 +138,20 @@ class ExternalSort:
             yield whole.take(pa.array(order[start : start + step]))
 
     def _merged_run(self, runs: list[Run]) -> Run:
-        merged = self._written(_merge(runs))
+        merged = self._written(self._merged(runs))
         for run in runs:
             run.close()
         return merged
+
+    def _merged(self, runs: list[Run]) -> Iterator[pa.RecordBatch]:
+        merged_bytes = 0
+        for rows in _merge(runs):
+            yield rows
+            merged_bytes += rows.nbytes
+            if merged_bytes >= self._run_bytes:
+                # Arrow's allocator keeps freed blocks for some time, which counts against the memory all the same.
+                pa.default_memory_pool().release_unused()
+                merged_bytes = 0
 
     def _written(self, rows: Iterable[pa.RecordBatch]) -> Run:
         self._run_count += 1

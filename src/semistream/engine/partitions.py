@@ -1,0 +1,74 @@
+"""Groups the pages of a master table into partitions: what one read brings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.store.contract import MasterStore
+
+
+class Partitions:
+    """Neighbouring pages, about `read_bytes` together.
+
+    Where pages are of about one size, a partition is a fixed number of them and the map takes no memory. Where some
+    are much larger, partitions are cut by bytes; a page above `largest_bytes` is a partition of its own that must not
+    be read.
+    """
+
+    def __init__(self, store: MasterStore, pages_per_partition: int, *, largest_bytes: int | None = None) -> None:
+        self._store = store
+        self._pages = pages_per_partition
+        self._starts: Int64Array | None = None
+        self._unreadable: BoolArray | None = None
+        self.count = -(-store.page_count // pages_per_partition)
+        if largest_bytes is not None and store.page_count:
+            mean = store.range_bytes(0, store.page_count - 1) / store.page_count
+            if store.largest_page_bytes > max(4 * mean, mean * pages_per_partition) or mean > largest_bytes:
+                self._cut_by_bytes(int(mean * pages_per_partition), largest_bytes)
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of the map."""
+        return 0 if self._starts is None else self._starts.nbytes
+
+    def of(self, pages: Int32Array) -> Int32Array:
+        """Return the partition of each page; may change `pages`."""
+        if self._starts is not None:
+            return (np.searchsorted(self._starts, pages, side="right") - 1).astype(np.int32)
+        if self._pages > 1:
+            pages //= np.int32(self._pages)
+        return pages
+
+    def pages_of(self, partitions: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the first and the last page of each partition."""
+        if self._starts is not None:
+            return self._starts[partitions], self._starts[partitions + 1] - 1
+        first = partitions * self._pages
+        return first, np.minimum(first + self._pages, self._store.page_count) - 1
+
+    def unreadable(self, partitions: Int32Array) -> BoolArray | None:
+        """Say which partitions are too large to read; None if none of the table is."""
+        return None if self._unreadable is None else self._unreadable[partitions]
+
+    def _cut_by_bytes(self, read_bytes: int, largest_bytes: int) -> None:
+        sizes = [self._store.range_bytes(page, page) for page in range(self._store.page_count)]
+        starts, unreadable = [0], []
+        held = 0
+        for page, size in enumerate(sizes):
+            if held and (held + size > max(read_bytes, 1) or size > largest_bytes):
+                starts.append(page)
+                unreadable.append(False)
+                held = 0
+            held += size
+            if size > largest_bytes:
+                starts.append(page + 1)
+                unreadable.append(True)
+                held = 0
+        if held:
+            starts.append(len(sizes))
+            unreadable.append(False)
+        self._starts = np.array(starts, dtype=np.int64)
+        self.count = len(starts) - 1
+        if any(unreadable):
+            self._unreadable = np.array(unreadable)
