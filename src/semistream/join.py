@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
+from semistream.core.arrays import BoolArray
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
@@ -143,6 +144,8 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
             self._budget,
             WallClock(),
             plan=self._plan,
+            stream_schema=self._stream_schema,
+            dead_letters=self._dead_letters,
             stream_row_bytes=max(1.0, first.nbytes / first.num_rows),
             seed=self._seed,
             parameters=self._parameters,
@@ -152,8 +155,6 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         encoder = _Encoder(self._plan, self._store, assembly)
         loop, output = assembly.start(lambda _: BatchInput(pieces, encoder.encode, pump=self._pump))
         assert output is not None
-        if self._dead_letters is not None:
-            output.send_dead_letters_to(self._dead_letters)
         rounds = loop.rounds()
         try:
             for _ in rounds:
@@ -175,30 +176,32 @@ class _Encoder:
         self._largest_row_bytes = assembly.largest_row_bytes
 
     def encode(self, first_position: int, batch: pa.RecordBatch) -> Chunk:
-        encoded = self._codec.encode([batch.column(batch.schema.get_field_index(name)) for name in self._keys])
-        positions = np.arange(first_position, first_position + batch.num_rows, dtype=np.int64)
-        codes = encoded.codes
-        chunk = Chunk(codes, positions, np.empty(0, dtype=np.int32), None, first_position, batch)
-        if batch.nbytes > self._largest_row_bytes:
-            too_large = np.array([batch.slice(row, 1).nbytes > self._largest_row_bytes for row in range(batch.num_rows)])
-            chunk.refused_positions = positions[too_large]
-            usable = ~too_large if encoded.usable is None else encoded.usable & ~too_large
-            encoded = type(encoded)(codes, usable, encoded.null_count)
+        keys = [batch.column(batch.schema.get_field_index(name)) for name in self._keys]
+        encoded = self._codec.encode(keys)
+        rows = np.arange(batch.num_rows, dtype=np.int64)
+        chunk = Chunk(first_position, encoded.codes, rows, np.empty(0, dtype=np.int32), batch=batch)
         if encoded.usable is not None:
-            left = np.setdiff1d(positions[~encoded.usable], chunk.refused_positions)
             null = np.zeros(batch.num_rows, dtype=np.bool_)
-            for name in self._keys:
-                null |= batch.column(batch.schema.get_field_index(name)).is_null().to_numpy(zero_copy_only=False)
-            is_null = null[left - first_position]
-            chunk.null_positions, chunk.unmatchable_positions = left[is_null], left[~is_null]
-            chunk.codes, chunk.positions = codes[encoded.usable], positions[encoded.usable]
+            for key in keys:
+                null |= key.is_null().to_numpy(zero_copy_only=False)
+            chunk.null_rows, chunk.unmatchable_rows = rows[null], rows[~encoded.usable & ~null]
+            _keep(chunk, encoded.usable)
         chunk.partitions = self._reader.locate(chunk.codes)
         unreadable = self._reader.partitions.unreadable(chunk.partitions)
+        if batch.nbytes > self._largest_row_bytes:
+            sizes = np.array([batch.slice(int(row), 1).nbytes for row in chunk.rows])
+            too_large = sizes > self._largest_row_bytes
+            unreadable = too_large if unreadable is None else unreadable | too_large
         if unreadable is not None and unreadable.any():
-            chunk.refused_positions = np.concatenate([chunk.refused_positions, chunk.positions[unreadable]])
-            chunk.codes, chunk.positions = chunk.codes[~unreadable], chunk.positions[~unreadable]
-            chunk.partitions = chunk.partitions[~unreadable]
+            chunk.refused_rows = chunk.rows[unreadable]
+            _keep(chunk, ~unreadable)
         return chunk
+
+
+def _keep(chunk: Chunk, kept: BoolArray) -> None:
+    chunk.codes, chunk.rows = chunk.codes[kept], chunk.rows[kept]
+    if len(chunk.partitions):
+        chunk.partitions = chunk.partitions[kept]
 
 
 def _opened(master: MasterTable | MasterStore | str | Path) -> MasterStore:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from semistream.algorithms.recipe import BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock
@@ -13,7 +15,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_rows import CachedRows
 from semistream.engine.loop import JoinLoop
-from semistream.engine.output import Output
+from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
@@ -44,7 +46,9 @@ class Assembly:
         *,
         accounting: str = "real",
         plan: OutputPlan | None = None,
+        stream_schema: pa.Schema | None = None,
         stream_row_bytes: float = 0.0,
+        dead_letters: DeadLetters | None = None,
         seed: int = 0,
         parameters: Mapping[str, float] | None = None,
     ) -> None:
@@ -53,11 +57,14 @@ class Assembly:
         self.clock = clock
         self.budget = budget
         self.plan = plan
+        self._stream_schema = stream_schema
+        self._stream_row_bytes = stream_row_bytes
+        self._dead_letters = dead_letters
         self._store = store
         self._parameters = _with_defaults(recipe, parameters or {})
         self._split = recipe.split(self._parameters)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
-        self.sizes = self._sizes(accounting, stream_row_bytes)
+        self.sizes = self._sizes(accounting)
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=self.largest_row_bytes)
         self.reader = PartitionReader(store, partitions, clock, self.stats)
@@ -80,10 +87,20 @@ class Assembly:
             parameters=self._parameters,
         )
         choice = self.recipe.page_choice(setting)
-        rows = StreamRows(sizes.stream_row_bytes) if self.plan else None
-        output = None
-        if self.plan is not None and rows is not None:
-            output = Output(self.plan, rows, store.codec, unique=store.unique, batch_bytes=sizes.output_bytes)
+        rows = output = None
+        if self.plan is not None and self._stream_schema is not None:
+            slots = sizes.waiting_slots + sizes.handover_slots + sizes.output_slots
+            rows = StreamRows(self._stream_schema, slots, sizes.variable_bytes)
+            output = Output(
+                self.plan,
+                rows,
+                store.codec,
+                unique=store.unique,
+                batch_bytes=sizes.output_bytes,
+                most_slots=max(1, sizes.output_slots // 2),
+                stream_row_bytes=self._stream_row_bytes,
+                dead_letters=self._dead_letters,
+            )
         parts: dict[str, Any] = {
             "stream": stream(self.reader),
             "waiting": WaitingTuples(
@@ -105,7 +122,7 @@ class Assembly:
             return SideBySideLoop(handover_slots=max(1, sizes.handover_slots), **parts), output
         return JoinLoop(**parts), output
 
-    def _sizes(self, accounting: str, stream_row_bytes: float) -> Sizes:
+    def _sizes(self, accounting: str) -> Sizes:
         if accounting == "papers":
             return papers_sizes(self._split, self._store, self.budget)
         if accounting == "real":
@@ -113,7 +130,8 @@ class Assembly:
                 self._split,
                 self._store,
                 self.budget,
-                stream_row_bytes=stream_row_bytes,
+                slot_bytes=StreamRows.slot_bytes(self._stream_schema) if self._stream_schema is not None else 0,
+                stream_row_bytes=self._stream_row_bytes,
                 cached_row_bytes=_row_bytes(self._store, self._columns),
             )
         raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
@@ -158,7 +176,7 @@ def _row_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
     return sum(rest if fixed[name] is None else float(fixed[name] or 0.0) for name in columns)
 
 
-def _fixed_width(data_type: Any) -> float | None:
+def _fixed_width(data_type: pa.DataType) -> float | None:
     try:
         return max(1.0, data_type.bit_width / 8) + 0.125
     except ValueError:

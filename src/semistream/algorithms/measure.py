@@ -19,6 +19,8 @@ from semistream.workload import Workload
 
 _WARM_UP_QUEUES = 3.0
 _ENOUGH_QUEUES = 10
+_ENOUGH_TUPLES = 10_000
+_WITHOUT_A_QUEUE = ("inlj", "oracle")
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,10 @@ class Measurement:
     waiting_slots: int
     warm_up_tuples: int
     wall_seconds: float
+    peak_memory_bytes: int = 0
+    """The most bytes of the budget that were held at one time."""
+    fills_a_queue: bool = True
+    """Tuples wait until the queue is full; otherwise they are answered as they come."""
 
     @property
     def service_rate(self) -> float:
@@ -39,6 +45,8 @@ class Measurement:
     @property
     def is_long_enough(self) -> bool:
         """Whether the disk phase served ten times what can wait; shorter runs are noise."""
+        if not self.fills_a_queue:
+            return self.stats.tuples_out >= _ENOUGH_TUPLES
         return self.stats.read_hits + self.stats.absent >= _ENOUGH_QUEUES * self.waiting_slots
 
 
@@ -69,7 +77,8 @@ def measure(
     stats = assembly.stats
     began = time.perf_counter()
     rounds = loop.rounds()
-    warm = _WARM_UP_QUEUES * assembly.sizes.waiting_slots if recipe.name not in ("inlj", "oracle") else 0
+    fills_a_queue = recipe.name not in _WITHOUT_A_QUEUE
+    warm = _WARM_UP_QUEUES * assembly.sizes.waiting_slots if fills_a_queue else 0
     limit = 20 * warm
     for _ in rounds:
         if stats.read_hits + stats.absent >= warm or stats.tuples_out >= limit:
@@ -89,4 +98,6 @@ def measure(
         assembly.sizes.waiting_slots,
         before.tuples_out,
         time.perf_counter() - began,
+        peak_memory_bytes=assembly.budget.peak_bytes,
+        fills_a_queue=fills_a_queue,
     )

@@ -14,6 +14,7 @@ from semistream.engine.matching import run_lengths
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
+from semistream.engine.stream_input import Chunk
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.caching import BlockUtility
@@ -45,7 +46,9 @@ class CacheStage(ABC):
         """Return for each tuple where its answer is, or -1."""
         raise AssertionError("this stage does not probe on arrival")
 
-    def answer(self, codes: Int64Array, positions: Int64Array, slots: Int64Array, output: Output | None) -> int:
+    def answer(
+        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+    ) -> int:
         """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
         raise AssertionError("this stage does not probe on arrival")
 
@@ -100,11 +103,13 @@ class CachedTuples(CacheStage):
         """Look codes up in the cache."""
         return self.cache.find(codes)
 
-    def answer(self, codes: Int64Array, positions: Int64Array, slots: Int64Array, output: Output | None) -> int:  # noqa: ARG002
+    def answer(
+        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+    ) -> int:
         """Answer from the cached rows."""
         self.cache.use(slots)
-        if output is not None:
-            output.cached(positions, slots, self.cache)
+        if output is not None and chunk.batch is not None:
+            output.cached(chunk.batch, rows, slots, self.cache)
         return int(self.cache.is_absent(slots).sum())
 
     def after_read(
@@ -191,19 +196,23 @@ class UsefulBlocks(CacheStage):
         """Say which tuples need a resident partition."""
         return self.resident.find(partitions)
 
-    def answer(self, codes: Int64Array, positions: Int64Array, slots: Int64Array, output: Output | None) -> int:
+    def answer(
+        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+    ) -> int:
         """Answer from the resident blocks."""
-        rows = self.resident.match(codes, slots)
+        found = self.resident.match(codes, slots)
         order = np.argsort(slots, kind="stable")
         served, starts = np.unique(slots[order], return_index=True)
         bounds = np.append(starts, len(slots))
         for index, partition in enumerate(self.resident.partition_at(served).tolist()):
             of_block = order[bounds[index] : bounds[index + 1]]
             self._utility.served(partition, len(of_block))
-            if output is not None:
-                output.answered(positions[of_block], self.resident.pages_of(partition), rows[of_block])
+            if output is not None and chunk.batch is not None:
+                output.answered_on_arrival(
+                    chunk.batch, rows[of_block], self.resident.pages_of(partition), found[of_block]
+                )
         self._served += len(slots)
-        return int((rows < 0).sum())
+        return int((found < 0).sum())
 
     def after_read(
         self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue

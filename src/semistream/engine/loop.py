@@ -102,9 +102,8 @@ class JoinLoop:
                 return  # so that a stream that is answered at once does not hold up its own output
 
     def _room(self) -> int:
-        if self._rows is not None and self._rows.is_full and self._inside:
-            return 0
-        return self._intake.room(self.waiting, self._taken)
+        room = self._intake.room(self.waiting, self._taken)
+        return room if self._rows is None else min(room, self._rows.free_slots)
 
     @property
     def _inside(self) -> int:
@@ -130,38 +129,30 @@ class JoinLoop:
 
     def _start(self, chunk: Chunk) -> None:
         """Let the tuples leave that no master row can match, and those that are too large."""
-        nulls, unmatchable, refused = chunk.null_positions, chunk.unmatchable_positions, chunk.refused_positions
+        nulls, unmatchable, refused = len(chunk.null_rows), len(chunk.unmatchable_rows), len(chunk.refused_rows)
         stats = self.stats
         with self._waits.lock:
-            stats.tuples_in += len(nulls) + len(unmatchable) + len(refused)
-            stats.tuples_out += len(nulls) + len(unmatchable) + len(refused)
-            stats.null_keys += len(nulls)
-            stats.absent += len(unmatchable)
-            stats.refused += len(refused)
-        if self._output is not None and self._rows is not None and chunk.batch is not None:
-            with self._output.lock:
-                self._rows.add(chunk.first_position, chunk.batch)
-            self._output.unmatched(nulls)
-            self._output.unmatched(unmatchable)
-            self._output.refused(refused, _TOO_LARGE)
+            stats.tuples_in += nulls + unmatchable + refused
+            stats.tuples_out += nulls + unmatchable + refused
+            stats.null_keys += nulls
+            stats.absent += unmatchable
+            stats.refused += refused
+        if self._output is not None and chunk.batch is not None:
+            self._output.unmatched_on_arrival(chunk.batch, chunk.null_rows)
+            self._output.unmatched_on_arrival(chunk.batch, chunk.unmatchable_rows)
+            self._output.refused(chunk.batch, chunk.refused_rows, _TOO_LARGE)
         if not self._reader.partition_count:
             self._leave_absent(chunk)
         if not len(chunk.codes):
-            self._finish_chunk()
+            self._chunk = None
 
     def _leave_absent(self, chunk: Chunk) -> None:
         """An empty master table has no key."""
         self.stats.tuples_in += len(chunk.codes)
         self._leave(len(chunk.codes), absent=len(chunk.codes))
-        if self._output is not None:
-            self._output.unmatched(chunk.positions)
+        if self._output is not None and chunk.batch is not None:
+            self._output.unmatched_on_arrival(chunk.batch, chunk.rows)
         chunk.codes = chunk.codes[:0]
-
-    def _finish_chunk(self) -> None:
-        self._chunk = None
-        if self._rows is not None and self._output is not None:
-            with self._output.lock:
-                self._rows.settle()
 
     def _take_some(self, room: int, limit_seconds: float) -> float:
         """Take a slice of the chunk in; return the seconds charged."""
@@ -171,13 +162,13 @@ class JoinLoop:
         wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
         end = min(self._available(chunk), self._used + wanted)
         codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
-        positions = chunk.positions[self._used : end]
+        rows = chunk.rows[self._used : end]
         before = self.clock.now()
         costs = self._costs
         hits, absent = _NONE, 0
         if cache is None:
             consumed = min(len(codes), room)
-            self._enter(codes[:consumed], partitions[:consumed], positions[:consumed])
+            self._enter(chunk, codes[:consumed], partitions[:consumed], rows[:consumed])
             seconds = consumed * (costs.take_seconds + self._enter_seconds)
         else:
             hit_seconds = costs.take_seconds + costs.probe_seconds + costs.output_seconds
@@ -186,9 +177,9 @@ class JoinLoop:
                 slots = cache.probe(codes, partitions)
                 hits, misses, consumed = _split(slots, room, limit_seconds, hit_seconds, miss_seconds)
                 if len(hits):
-                    absent = cache.answer(codes[hits], positions[hits], slots[hits].astype(np.int64), self._output)
+                    absent = cache.answer(codes[hits], chunk, rows[hits], slots[hits].astype(np.int64), self._output)
             if len(misses):
-                self._enter(codes[misses], partitions[misses], positions[misses])
+                self._enter(chunk, codes[misses], partitions[misses], rows[misses])
             self._hit_rate += (len(hits) / consumed - self._hit_rate) * 0.2
             self.stats.cache_hits += len(hits) - absent
             seconds = len(hits) * hit_seconds + len(misses) * miss_seconds
@@ -200,21 +191,32 @@ class JoinLoop:
         self._used += consumed
         self.clock.charge(seconds)
         if self._used == len(chunk.codes):
-            self._finish_chunk()
+            self._chunk = None
         return seconds if isinstance(self.clock, ModelClock) else self.clock.now() - before
 
     @property
     def _enter_seconds(self) -> float:
         return self._costs.append_seconds
 
-    def _enter(self, codes: Int64Array, partitions: Int32Array, positions: Int64Array) -> None:
-        added = self.waiting.add(codes, partitions, positions)
+    def _enter(self, chunk: Chunk, codes: Int64Array, partitions: Int32Array, rows: Int64Array) -> None:
+        added = self.waiting.add(codes, partitions, self._references(chunk, rows))
         assert added == len(codes), "the intake gave more room than there is"
+
+    def _references(self, chunk: Chunk, rows: Int64Array) -> Int64Array:
+        """Return what leads back to waiting tuples: the slots of their rows, or their positions in the stream."""
+        if self._rows is None or chunk.batch is None:
+            return rows + chunk.first_position
+        return self._rows.put(chunk.batch, rows, chunk.first_position)
+
+    def _position(self, reference: int) -> int:
+        if self._rows is None:
+            return self._waits.position(reference)
+        return int(self._rows.positions(np.array([reference]))[0])
 
     # The disk phase.
 
     def _may_read(self) -> bool:
-        full = self._rows is not None and self._rows.is_full
+        full = self._rows is not None and not self._rows.free_slots
         available = not full and self._has_input()
         return self.waiting.count > 0 and self._intake.ready(
             self.waiting, self._taken, available=available, ended=self._stream.ended
@@ -231,7 +233,7 @@ class JoinLoop:
                 self._probe(partitions, pages)
         self._taken = 0
         if self.waiting.count:
-            self._waits.forget_before(self.waiting.oldest_position(self.waiting.oldest()))
+            self._waits.forget_before(self._position(self.waiting.oldest_reference()))
         elif self._cache is not None:
             self._cache.after_batch(self.waiting)
         return len(partitions) > 0 or not self.waiting.count
@@ -267,18 +269,19 @@ class JoinLoop:
 
     def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:
         count = len(drained.codes)
-        rows = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
+        rows, found = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
         self.clock.charge(count * (self._costs.output_seconds + self._costs.remove_seconds))
-        absent = count - int(np.count_nonzero(rows >= 0))
         if from_cache:
-            self.stats.cache_hits += count - absent
+            self.stats.cache_hits += found
         else:
-            self.stats.read_hits += count - absent
+            self.stats.read_hits += found
         if count:
-            self._waits.oldest_left(int(drained.positions[drained.bounds[:-1][np.diff(drained.bounds) > 0]].min()))
-        self._leave(count, absent=absent)
-        if self._output is not None and count:
-            self._output.answered(drained.positions, pages, rows)
+            starts = drained.bounds[:-1]
+            firsts = drained.references[starts[starts < drained.bounds[1:]] if len(starts) > 1 else starts]
+            self._waits.oldest_left(min(map(self._position, firsts.tolist())))
+            self._leave(count, absent=count - found)
+            if self._output is not None:
+                self._output.answered(drained.references, pages, rows)
         return rows
 
     def _leave(self, count: int, *, absent: int) -> None:

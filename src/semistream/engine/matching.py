@@ -8,15 +8,16 @@ from semistream.core.arrays import Int64Array
 from semistream.core.compile import kernel
 
 
-def match(page_codes: Int64Array, page_bounds: Int64Array, codes: Int64Array, bounds: Int64Array) -> Int64Array:
-    """Return for each code the first row of that code in its range of the pages, or -1.
+def match(
+    page_codes: Int64Array, page_bounds: Int64Array, codes: Int64Array, bounds: Int64Array
+) -> tuple[Int64Array, int]:
+    """Return for each code the first row of that code in its range of the pages, or -1, and how many were found.
 
     The codes from bounds[i] to bounds[i + 1] are looked for in the rows from page_bounds[i] to page_bounds[i + 1],
     which must be ascending. Costs some nanoseconds a code when codes are evenly spread, a binary search otherwise.
     """
     rows = np.empty(len(codes), dtype=np.int64)
-    _match(page_codes, page_bounds, codes, bounds, rows)
-    return rows
+    return rows, _match(page_codes, page_bounds, codes, bounds, rows)
 
 
 def run_lengths(page_codes: Int64Array, rows: Int64Array) -> Int64Array:
@@ -35,7 +36,8 @@ def find_in(page_codes: Int64Array, low: int, high: int, code: int) -> int:
     if code < first or code > last:
         return -1
     if last > first:
-        guess = low + np.int64((np.float64(code) - np.float64(first)) / (np.float64(last) - np.float64(first)) * (high - 1 - low))
+        share = (np.float64(code) - np.float64(first)) / (np.float64(last) - np.float64(first))
+        guess = low + np.int64(share * (high - 1 - low))
         if page_codes[guess] == code and (guess == low or page_codes[guess - 1] != code):
             return guess
         # Narrow the search to the side of the guess that the code is on.
@@ -55,11 +57,16 @@ def find_in(page_codes: Int64Array, low: int, high: int, code: int) -> int:
 @kernel
 def _match(
     page_codes: Int64Array, page_bounds: Int64Array, codes: Int64Array, bounds: Int64Array, rows: Int64Array
-) -> None:
+) -> int:
+    found = 0
     for part in range(bounds.shape[0] - 1):
         low, high = page_bounds[part], page_bounds[part + 1]
         for index in range(bounds[part], bounds[part + 1]):
-            rows[index] = find_in(page_codes, low, high, codes[index])
+            row = find_in(page_codes, low, high, codes[index])
+            rows[index] = row
+            if row >= 0:
+                found += 1
+    return found
 
 
 @kernel

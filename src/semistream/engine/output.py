@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from threading import RLock
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.arrays import Int64Array
 from semistream.core.errors import RowTooLargeError
 from semistream.core.keys import KeyCodec
 from semistream.engine.gather import concatenate
@@ -18,17 +19,30 @@ from semistream.engine.stream_rows import StreamRows
 from semistream.engine.tuple_cache import TupleCache
 from semistream.store.contract import PageSet
 
-
 DeadLetters = Callable[[pa.RecordBatch, str], None]
 """Takes stream rows that cannot be processed, and the reason."""
+
+
+@dataclass
+class _Pending:
+    """What has been found and is not yet handed out."""
+
+    waited: list[tuple[Int64Array, pa.RecordBatch | None]] = field(default_factory=list)
+    """Slots of rows that waited, and their master rows."""
+    arrived: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = field(default_factory=list)
+    """Rows that were answered on arrival, and their master rows."""
+    unmatched_waited: list[Int64Array] = field(default_factory=list)
+    unmatched_arrived: list[pa.RecordBatch] = field(default_factory=list)
+    size_bytes: int = 0
+    slots: int = 0
 
 
 class Output:
     """Collects what the phases of a join find and hands out record batches of about `batch_bytes`.
 
-    Master rows are copied out of their pages at once, stream rows only when a batch is complete. With `verify`, keys
-    are hashed: a match counts only if the keys themselves are equal. With `expand`, several master rows may have one
-    code. May be called from two threads.
+    Master rows are copied out of their pages at once; rows of waiting tuples are left in their slots until a batch is
+    complete or `most_slots` are held. Where keys are hashed, a match counts only if the keys themselves are equal. May
+    be called from two threads.
     """
 
     def __init__(
@@ -39,6 +53,9 @@ class Output:
         *,
         unique: bool,
         batch_bytes: int,
+        most_slots: int,
+        stream_row_bytes: float,
+        dead_letters: DeadLetters | None = None,
     ) -> None:
         self._plan = plan
         self._rows = stream_rows
@@ -46,11 +63,11 @@ class Output:
         self._verify = not codec.exact
         self._expand = not (codec.exact and unique)
         self._batch_bytes = batch_bytes
-        self._dead_letters: DeadLetters | None = None
+        self._most_slots = most_slots
+        self._stream_row_bytes = stream_row_bytes
+        self._dead_letters = dead_letters
         self._lock = RLock()
-        self._matched: list[tuple[Int64Array, pa.RecordBatch | None]] = []
-        self._unmatched: list[Int64Array] = []
-        self._pending_bytes = 0
+        self._pending = _Pending()
         self.taken_columns = self.columns_of(plan, verify=self._verify)
         """The master columns that rows are taken with: those of the output, then those that verify a match."""
 
@@ -61,124 +78,167 @@ class Output:
         return (*needed, *(name for name in plan.master_keys if verify and name not in needed))
 
     @property
-    def lock(self) -> RLock:
-        """Guards the stream rows, too."""
-        return self._lock
-
-    @property
     def is_due(self) -> bool:
         """Whether a batch of the wanted size can be handed out."""
-        return self._pending_bytes >= self._batch_bytes
+        return self._pending.size_bytes >= self._batch_bytes or self._pending.slots >= self._most_slots
 
     @property
     def is_overdue(self) -> bool:
         """Whether so much waits to be handed out that no more should be found for now."""
-        return self._pending_bytes >= 2 * self._batch_bytes
+        return self._pending.size_bytes >= 2 * self._batch_bytes
 
-    def answered(self, positions: Int64Array, pages: PageSet, rows: Int64Array) -> None:
-        """Join stream tuples with rows of pages; row -1 means that the key is absent."""
+    # Tuples that waited.
+
+    def answered(self, slots: Int64Array, pages: PageSet, rows: Int64Array) -> None:
+        """Join tuples that waited with rows of pages; row -1 means that the key is absent."""
         found = rows >= 0
         if not found.all():
-            self.unmatched(positions[~found])
-            positions, rows = positions[found], rows[found]
+            self._leave_unmatched(slots[~found])
+            slots, rows = slots[found], rows[found]
         if not len(rows):
             return
-        if self._expand:
-            lengths = run_lengths(pages.codes, rows)
-            if (lengths > 1).any():
-                within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-                positions, rows = np.repeat(positions, lengths), np.repeat(rows, lengths) + within
-        self._match(positions, pages.take(rows, self.taken_columns) if self.taken_columns else None)
+        slots, rows = self._expanded(slots, rows, pages)
+        master = pages.take(rows, self.taken_columns) if self.taken_columns else None
+        if self._verify:
+            assert master is not None
+            same = self._same_key(self._rows.take(slots), master)
+            if not same.all():
+                self._leave_unmatched(np.setdiff1d(slots[~same], slots[same]))
+                slots, master = slots[same], master.filter(pa.array(same))
+        if self._plan.how in ("semi", "anti"):
+            master = None
+            slots = np.unique(slots) if self._expand else slots
+        if not len(slots):
+            return
+        if self._plan.keeps_matched:
+            with self._lock:
+                self._pending.waited.append((slots, master))
+                self._count(len(slots), master, slots=len(slots))
+        else:
+            self._rows.free(slots)
 
-    def cached(self, positions: Int64Array, slots: Int64Array, cache: TupleCache) -> None:
-        """Join stream tuples with cached rows."""
+    def _leave_unmatched(self, slots: Int64Array) -> None:
+        if not len(slots):
+            return
+        if self._plan.keeps_unmatched:
+            with self._lock:
+                self._pending.unmatched_waited.append(slots)
+                self._count(len(slots), None, slots=len(slots))
+        else:
+            self._rows.free(slots)
+
+    # Tuples that leave on arrival.
+
+    def answered_on_arrival(
+        self, batch: pa.RecordBatch, stream_rows: Int64Array, pages: PageSet, rows: Int64Array
+    ) -> None:
+        """Join arriving tuples with rows of pages; row -1 means that the key is absent."""
+        found = rows >= 0
+        self.unmatched_on_arrival(batch, stream_rows[~found])
+        stream_rows, rows = stream_rows[found], rows[found]
+        if len(rows):
+            stream_rows, rows = self._expanded(stream_rows, rows, pages)
+            self._join_arrived(batch, stream_rows, pages.take(rows, self.taken_columns) if self.taken_columns else None)
+
+    def cached(self, batch: pa.RecordBatch, stream_rows: Int64Array, slots: Int64Array, cache: TupleCache) -> None:
+        """Join arriving tuples with cached rows."""
         absent = cache.is_absent(slots)
         if absent.any():
-            self.unmatched(positions[absent])
-            positions, slots = positions[~absent], slots[~absent]
+            self.unmatched_on_arrival(batch, stream_rows[absent])
+            stream_rows, slots = stream_rows[~absent], slots[~absent]
         if not len(slots):
             return
         if self.taken_columns:
-            rows, order = cache.take(slots)
-            self._match(positions[order], rows)
+            master, order = cache.take(slots)
+            self._join_arrived(batch, stream_rows[order], master)
         else:
-            self._match(positions, None)
+            self._join_arrived(batch, stream_rows, None)
 
-    def unmatched(self, positions: Int64Array) -> None:
-        """Let stream tuples leave without a match."""
-        if not len(positions):
-            return
-        with self._lock:
-            if self._plan.keeps_unmatched:
-                self._unmatched.append(positions)
-                self._count(len(positions), 0)
-            else:
-                self._rows.release(positions)
+    def unmatched_on_arrival(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> None:
+        """Let arriving tuples leave without a match."""
+        if len(stream_rows) and self._plan.keeps_unmatched:
+            with self._lock:
+                self._pending.unmatched_arrived.append(batch.take(pa.array(stream_rows)))
+                self._count(len(stream_rows), None)
 
-    def send_dead_letters_to(self, take: DeadLetters) -> None:
-        """Hand stream rows that cannot be processed to `take`."""
-        self._dead_letters = take
-
-    def refused(self, positions: Int64Array, reason: str) -> None:
-        """Hand stream tuples to the dead letters, or raise if nobody takes them."""
-        if not len(positions):
+    def refused(self, batch: pa.RecordBatch, stream_rows: Int64Array, reason: str) -> None:
+        """Hand arriving tuples to the dead letters, or raise if nobody takes them."""
+        if not len(stream_rows):
             return
         if self._dead_letters is None:
             raise RowTooLargeError(reason)
+        self._dead_letters(batch.take(pa.array(stream_rows)), reason)
+
+    def _join_arrived(self, batch: pa.RecordBatch, stream_rows: Int64Array, master: pa.RecordBatch | None) -> None:
+        stream = None
+        if self._verify:
+            assert master is not None
+            stream = batch.take(pa.array(stream_rows))
+            same = self._same_key(stream, master)
+            if not same.all():
+                self.unmatched_on_arrival(batch, np.setdiff1d(stream_rows[~same], stream_rows[same]))
+                kept = pa.array(same)
+                stream_rows, stream, master = stream_rows[same], stream.filter(kept), master.filter(kept)
+        if not self._plan.keeps_matched or not len(stream_rows):
+            return
+        if self._plan.how == "semi":
+            master = None
+            if self._expand:
+                stream_rows, stream = np.unique(stream_rows), None
+        if stream is None:
+            stream = batch.take(pa.array(stream_rows))
         with self._lock:
-            letters = self._rows.gather(positions, release=True)
-        self._dead_letters(letters, reason)
+            self._pending.arrived.append((stream, master))
+            self._count(stream.num_rows, master)
+
+    # What is handed out.
 
     def ready(self, *, flush: bool = False) -> Iterator[pa.RecordBatch]:
         """Hand out what is due, or with `flush` all there is."""
+        if not (flush or self.is_due):
+            return
         with self._lock:
-            if not (flush or self.is_due):
-                return
-            matched, self._matched = self._matched, []
-            unmatched, self._unmatched = self._unmatched, []
-            self._pending_bytes = 0
-            made = list(self._assemble(matched, unmatched))
-        yield from made
+            pending, self._pending = self._pending, _Pending()
+        if pending.waited:
+            stream = self._leave([slots for slots, _ in pending.waited])
+            yield self._plan.assemble(stream, _concatenated([master for _, master in pending.waited]))
+        if pending.arrived:
+            stream = concatenate([stream for stream, _ in pending.arrived])
+            yield self._plan.assemble(stream, _concatenated([master for _, master in pending.arrived]))
+        if pending.unmatched_waited:
+            yield self._plan.assemble(self._leave(pending.unmatched_waited), None)
+        if pending.unmatched_arrived:
+            yield self._plan.assemble(concatenate(pending.unmatched_arrived), None)
 
-    def _match(self, positions: Int64Array, master: pa.RecordBatch | None) -> None:
-        with self._lock:
-            if self._verify:
-                assert master is not None
-                same = self._same_key(positions, master)
-                if not same.all():
-                    lost = np.setdiff1d(positions[~same], positions[same])
-                    self.unmatched(lost)
-                    positions, master = positions[same], master.filter(pa.array(same))
-                    if not len(positions):
-                        return
-            if not self._plan.keeps_matched:
-                self._rows.release(np.unique(positions) if self._expand else positions)
-                return
-            if self._plan.how == "semi":
-                master = None
-                positions = np.unique(positions) if self._expand else positions
-            self._matched.append((positions, master))
-            self._count(len(positions), master.nbytes if master is not None else 0)
+    def _leave(self, pieces: Sequence[Int64Array]) -> pa.RecordBatch:
+        slots = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        stream = self._rows.take(slots)
+        self._rows.free(np.unique(slots) if self._expand else slots)
+        return stream
 
-    def _same_key(self, positions: Int64Array, master: pa.RecordBatch) -> BoolArray:
-        stream = self._rows.gather(positions, release=False)
+    # What both kinds of tuples need.
+
+    def _expanded(self, tuples: Int64Array, rows: Int64Array, pages: PageSet) -> tuple[Int64Array, Int64Array]:
+        """Repeat tuples for every row that has their code."""
+        if not self._expand:
+            return tuples, rows
+        lengths = run_lengths(pages.codes, rows)
+        if not (lengths > 1).any():
+            return tuples, rows
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return np.repeat(tuples, lengths), np.repeat(rows, lengths) + within
+
+    def _same_key(self, stream: pa.RecordBatch, master: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         ours = [stream.column(stream.schema.get_field_index(name)) for name in self._plan.stream_keys]
         theirs = [master.column(self.taken_columns.index(name)) for name in self._plan.master_keys]
         return self._codec.same_key(ours, theirs)
 
-    def _count(self, rows: int, master_bytes: int) -> None:
-        self._pending_bytes += master_bytes + int(rows * (16 + self._rows.mean_row_bytes))
+    def _count(self, rows: int, master: pa.RecordBatch | None, *, slots: int = 0) -> None:
+        master_bytes = master.nbytes if master is not None else 0
+        self._pending.size_bytes += master_bytes + int(rows * (16 + self._stream_row_bytes))
+        self._pending.slots += slots
 
-    def _assemble(
-        self, matched: list[tuple[Int64Array, pa.RecordBatch | None]], unmatched: list[Int64Array]
-    ) -> Iterator[pa.RecordBatch]:
-        if matched:
-            positions = np.concatenate([positions for positions, _ in matched])
-            stream = self._rows.gather(positions, release=not self._expand)
-            if self._expand:
-                self._rows.release(np.unique(positions))
-            parts = [master for _, master in matched if master is not None]
-            yield self._plan.assemble(stream, concatenate(parts) if parts else None)
-        if unmatched:
-            positions = np.concatenate(unmatched)
-            yield self._plan.assemble(self._rows.gather(positions, release=True), None)
+
+def _concatenated(masters: list[pa.RecordBatch | None]) -> pa.RecordBatch | None:
+    rows = [master for master in masters if master is not None]
+    return concatenate(rows) if rows else None

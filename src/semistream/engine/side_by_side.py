@@ -13,6 +13,7 @@ import numpy as np
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.engine.loop import JoinLoop
+from semistream.engine.stream_input import Chunk
 from semistream.store.contract import PageSet
 
 _POLL_SECONDS = 0.002
@@ -48,9 +49,8 @@ class SideBySideLoop(JoinLoop):
     # What differs from the loop with one thread.
 
     def _room(self) -> int:
-        if self._rows is not None and self._rows.is_full and self._inside:
-            return 0
-        return self.handover_slots - self._handover_count
+        room = self.handover_slots - self._handover_count
+        return room if self._rows is None else min(room, self._rows.free_slots)
 
     @property
     def _inside(self) -> int:
@@ -60,9 +60,10 @@ class SideBySideLoop(JoinLoop):
     def _enter_seconds(self) -> float:
         return self._costs.hand_over_seconds
 
-    def _enter(self, codes: Int64Array, partitions: Int32Array, positions: Int64Array) -> None:
+    def _enter(self, chunk: Chunk, codes: Int64Array, partitions: Int32Array, rows: Int64Array) -> None:
+        references = self._references(chunk, rows)
         with self._changed:
-            self._handover.append((codes, partitions, positions))
+            self._handover.append((codes, partitions, references))
             self._handover_count += len(codes)
             self._changed.notify_all()
 
@@ -70,10 +71,10 @@ class SideBySideLoop(JoinLoop):
         """Move tuples from the buffer to the queue, as many as it has room for."""
         with self._changed:
             while self._handover and (room := self.waiting.capacity - self.waiting.count):
-                codes, partitions, positions = self._handover.popleft()
-                moved = self.waiting.add(codes[:room], partitions[:room], positions[:room])
+                codes, partitions, references = self._handover.popleft()
+                moved = self.waiting.add(codes[:room], partitions[:room], references[:room])
                 if moved < len(codes):
-                    self._handover.appendleft((codes[moved:], partitions[moved:], positions[moved:]))
+                    self._handover.appendleft((codes[moved:], partitions[moved:], references[moved:]))
                 self._handover_count -= moved
                 self.clock.charge(moved * (self._costs.take_seconds + self._costs.append_seconds))
             self._changed.notify_all()

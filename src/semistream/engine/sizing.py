@@ -57,9 +57,11 @@ class Sizes:
     cache_row_bytes: int
     """Bytes for the rows of cached tuples."""
     handover_slots: int  # i_B
-    stream_row_bytes: int
-    """Bytes for the rows of stream tuples inside the join."""
+    variable_bytes: int
+    """Bytes for the columns without a fixed width of waiting stream tuples."""
     output_bytes: int
+    output_slots: int
+    """How many tuples that have been answered may still hold their slots."""
     chunk_rows: int
     slots_per_block: int = 0
     """How many waiting tuples take as much memory as one cached partition."""
@@ -96,51 +98,63 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
         cache_row_bytes=_UNLIMITED if split.whole_table else cache_bytes,
         handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
-        stream_row_bytes=memory,
+        variable_bytes=memory,
         output_bytes=memory // 8,
+        output_slots=65_536,
         chunk_rows=65_536,
         slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
     )
 
 
 def real_sizes(
-    split: Split, store: MasterStore, budget: MemoryBudget, *, stream_row_bytes: float, cached_row_bytes: float
+    split: Split,
+    store: MasterStore,
+    budget: MemoryBudget,
+    *,
+    slot_bytes: int,
+    stream_row_bytes: float,
+    cached_row_bytes: float,
 ) -> Sizes:
     """Return sizes so that what is allocated stays within the budget.
 
-    `stream_row_bytes` is what a stream row takes (0 if only its key is kept), `cached_row_bytes` the same of the master
-    columns that a cache keeps.
+    `slot_bytes` is what the row of a waiting stream tuple takes in columns of fixed width (0 if only keys are joined),
+    `stream_row_bytes` what it takes as an Arrow row, `cached_row_bytes` the same of the master columns a cache keeps.
     """
     memory = budget.total_bytes
     pages = partition_pages(store, min(_wanted_read_bytes(split, store), memory // 16))
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
-    output_bytes = min(4_000_000, memory // 48)
+    output_bytes = min(4_000_000, memory // 32) if slot_bytes else 0
+    output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, memory // 24)
     cache_bytes = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
+    handover_slots = int(handover_bytes / (20 + slot_bytes))
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
         "disk buffer": 3 * split.buffers * read_bytes,
-        "output": 6 * output_bytes if stream_row_bytes else 0,
+        "output": 3 * output_bytes + output_slots * slot_bytes,
         "input": 2 * chunk_bytes,
         "cache": cache_bytes,
         "handover buffer": handover_bytes,
     }
-    slot_bytes = 12 + (25 if split.positions else 0)
-    per_tuple = slot_bytes + (2 * stream_row_bytes + 1 if stream_row_bytes else 0)
+    queue_bytes = 12 + (25 if split.positions else 0)
+    variable_row_bytes = max(0.0, stream_row_bytes - slot_bytes + 16) if slot_bytes else 0.0
+    if variable_row_bytes < 1:
+        variable_row_bytes = 0.0
+    elsewhere = slot_bytes + 2 * variable_row_bytes
     needed = sum(fixed.values())
-    _require(int((memory - needed) / per_tuple) - 4 * partitions // 8, memory, int(needed + _FEWEST_SLOTS * per_tuple))
+    _require(int((memory - needed) / (queue_bytes + elsewhere)), memory, needed + 100 * _FEWEST_SLOTS)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)
-    slots = int(budget.free_bytes / per_tuple)
-    while slots > _FEWEST_SLOTS:
-        chunks_bytes = chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * slot_bytes + 4)
-        if chunks_bytes + slots * (per_tuple - slot_bytes) <= budget.free_bytes:
+    slots = int(budget.free_bytes / (queue_bytes + elsewhere))
+    while slots >= _FEWEST_SLOTS:
+        chunks_bytes = chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * queue_bytes + 4)
+        if chunks_bytes + slots * elsewhere <= budget.free_bytes:
             break
         slots = int(slots * 0.97)
-    _require(slots, memory, int(needed + _FEWEST_SLOTS * per_tuple + 64 * partitions))
+    _require(slots, memory, int(needed + _FEWEST_SLOTS * (64 + elsewhere)))
     budget.reserve("waiting tuples", budget.free_bytes)
     cache_tuples = _cache_tuples(split, store, _fitting_tuples(cache_bytes, cached_row_bytes))
     cache_row_bytes = cache_bytes - TupleCache.slot_bytes(cache_tuples) if cache_tuples else 0
@@ -150,11 +164,12 @@ def real_sizes(
         cache_tuples=cache_tuples,
         cache_blocks=max(1, int(cache_bytes // (1.1 * read_bytes))) if split.blocks else 0,
         cache_row_bytes=_UNLIMITED if split.whole_table else cache_row_bytes,
-        handover_slots=int(handover_bytes / (20 + stream_row_bytes)),
-        stream_row_bytes=int(slots * 2 * stream_row_bytes) + chunk_bytes,
+        handover_slots=handover_slots,
+        variable_bytes=int((slots + handover_slots) * 2 * variable_row_bytes) + chunk_bytes,
         output_bytes=output_bytes,
+        output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        slots_per_block=int(1.1 * read_bytes / per_tuple),
+        slots_per_block=int(1.1 * read_bytes / (queue_bytes + elsewhere)),
     )
 
 

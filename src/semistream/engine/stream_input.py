@@ -15,29 +15,30 @@ from semistream.core.arrays import Float64Array, Int32Array, Int64Array
 from semistream.core.clock import Clock
 
 
-def _no_positions() -> Int64Array:
+def _no_rows() -> Int64Array:
     return np.empty(0, dtype=np.int64)
 
 
 @dataclass
 class Chunk:
-    """Some consecutive tuples of the stream."""
+    """Some consecutive tuples of the stream, from `first_position` on."""
 
+    first_position: int
     codes: Int64Array
-    """The key codes of the tuples that have a key."""
-    positions: Int64Array
-    """Where they stand in the stream."""
+    """The key codes of the tuples that may have a match."""
+    rows: Int64Array
+    """Where these tuples stand in the chunk."""
     partitions: Int32Array
     """The partition of the master table that each needs."""
     arrival_seconds: Float64Array | None = None
     """When each arrived; None if all of them are there."""
-    first_position: int = 0
     batch: pa.RecordBatch | None = None
-    """All columns of all tuples from `first_position` on, with and without a key."""
-    null_positions: Int64Array = field(default_factory=_no_positions)
-    unmatchable_positions: Int64Array = field(default_factory=_no_positions)
+    """All columns of all tuples of the chunk."""
+    null_rows: Int64Array = field(default_factory=_no_rows)
+    """Tuples with a null in their key."""
+    unmatchable_rows: Int64Array = field(default_factory=_no_rows)
     """Tuples whose key no master row can have, e.g. more digits than the master's type."""
-    refused_positions: Int64Array = field(default_factory=_no_positions)
+    refused_rows: Int64Array = field(default_factory=_no_rows)
     """Tuples that cannot be processed within the budget: they, or the page they need, are too large."""
 
 
@@ -105,8 +106,8 @@ class KeyInput(StreamInput):
                 self._ended = True
                 return
             codes, arrivals = item
-            positions = np.arange(self._position, self._position + len(codes), dtype=np.int64)
-            self._held = Chunk(codes, positions, self._locate(codes), arrivals, self._position)
+            rows = np.arange(len(codes), dtype=np.int64)
+            self._held = Chunk(self._position, codes, rows, self._locate(codes), arrivals)
             self._position += len(codes)
 
 

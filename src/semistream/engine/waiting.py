@@ -19,19 +19,19 @@ class Drained:
     """Tuples that stopped waiting, partition after partition and in order of arrival inside each."""
 
     codes: Int64Array
-    positions: Int64Array
-    """Where each tuple stood in the stream."""
+    references: Int64Array
     bounds: Int64Array
     """Where the tuples of each partition start, and at the end their number."""
 
 
 class WaitingTuples:
-    """Codes and stream positions of waiting tuples in chunk lists, one list for each partition.  # H_S and Q
+    """Codes and references of waiting tuples in chunk lists, one list for each partition.  # H_S and Q
 
     A read of a partition removes all that wait for it, so the oldest waiting tuple is always on the partition that has
     been non-empty for the longest time: a list of partitions in that order replaces the papers' queue of tuples, and
     the chunk lists replace their hash multimap. `capacity` bounds the tuples (h_S); the pool of chunks is made large
-    enough for it. Adding costs about 10 ns a tuple, draining about 5 ns. Not thread-safe: it belongs to the disk phase.
+    enough for it. A reference is a number below 2**32 that leads to the rest of the tuple: its slot among the stream
+    rows, or its position in the stream. Adding costs about 10 ns a tuple, draining about 5 ns. Not thread-safe: it belongs to the disk phase.
     """
 
     def __init__(
@@ -46,7 +46,6 @@ class WaitingTuples:
         self._recency = np.full((2, self.partition_count if youngest else 0), _NONE, dtype=np.int32)
         self._state = np.zeros(8, dtype=np.int64)
         self._state[[_OLDEST, _NEWEST, _LEAST_RECENT, _MOST_RECENT]] = _NONE
-        self._base = 0
         self._with_positions = positions
         self.resize(capacity)
 
@@ -57,12 +56,12 @@ class WaitingTuples:
         self._chunk_tuples = chunk_tuples(capacity, self.partition_count)
         chunks = chunk_count(capacity, self.partition_count)
         self._codes = np.empty(chunks * self._chunk_tuples, dtype=np.int64)
-        self._positions = np.empty(chunks * self._chunk_tuples, dtype=np.uint32)
+        self._references = np.empty(chunks * self._chunk_tuples, dtype=np.uint32)
         self._next_chunk = np.arange(1, chunks + 1, dtype=np.int32)
         self._next_chunk[-1] = _NONE
         self._state[_FREE] = 0
         self._queue = _QueuePositions(capacity) if self._with_positions else None
-        self._sequence = np.empty(len(self._positions) if self._with_positions else 0, dtype=np.uint32)
+        self._sequence = np.empty(len(self._references) if self._with_positions else 0, dtype=np.uint32)
 
     @property
     def count(self) -> int:
@@ -77,23 +76,22 @@ class WaitingTuples:
     @property
     def size_bytes(self) -> int:
         """The memory of all arrays."""
-        arrays = [self._codes, self._positions, self._next_chunk, self._head, self._tail, self.counts]
+        arrays = [self._codes, self._references, self._next_chunk, self._head, self._tail, self.counts]
         own = sum(array.nbytes for array in [*arrays, self._age, self._recency, self._sequence])
         return own + (self._queue.size_bytes if self._queue else 0)
 
-    def add(self, codes: Int64Array, partitions: Int32Array, positions: Int64Array) -> int:
+    def add(self, codes: Int64Array, partitions: Int32Array, references: Int64Array) -> int:
         """Let tuples wait, in the order given, and return how many found a place."""
-        self._base = int(positions[-1]) if len(positions) else self._base
         queue = self._queue
         return int(
             _add(
                 codes,
                 partitions,
-                positions,
+                references,
                 self.capacity,
                 self._chunk_tuples,
                 self._codes,
-                self._positions,
+                self._references,
                 self._sequence,
                 self._next_chunk,
                 self._head,
@@ -112,17 +110,16 @@ class WaitingTuples:
         bounds = np.zeros(len(partitions) + 1, dtype=np.int64)
         _bounds(partitions, self.counts, bounds)
         codes = np.empty(bounds[-1], dtype=np.int64)
-        positions = np.empty(bounds[-1], dtype=np.int64)
+        references = np.empty(bounds[-1], dtype=np.int64)
         queue = self._queue
         _drain(
             partitions,
             bounds,
-            self._base,
             codes,
-            positions,
+            references,
             self._chunk_tuples,
             self._codes,
-            self._positions,
+            self._references,
             self._sequence,
             self._next_chunk,
             self._head,
@@ -134,7 +131,7 @@ class WaitingTuples:
             queue.partitions if queue else _NO_INT32,
             queue.alive if queue else _NO_INT32,
         )
-        return Drained(codes, positions, bounds)
+        return Drained(codes, references, bounds)
 
     def in_order_of_age(self) -> Int64Array:
         """Return the partitions that some tuple waits for, the oldest tuple's first."""
@@ -172,18 +169,15 @@ class WaitingTuples:
         first = int(self._sequence[int(self._head[oldest]) * self._chunk_tuples])
         return (self.entered - first) & 0xFFFFFFFF
 
-    def oldest_position(self, partition: int) -> int:
-        """Return the stream position of the first tuple that waits for a partition with waiting tuples."""
-        low = int(self._positions[int(self._head[partition]) * self._chunk_tuples])
-        return self._base - ((self._base - low) & 0xFFFFFFFF)
+    def oldest_reference(self) -> int:
+        """Return the reference of the oldest tuple; only while some wait."""
+        return int(self._references[int(self._head[self.oldest()]) * self._chunk_tuples])
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""
         assert self.count == int(self.counts.sum()) <= self.capacity
         seen = self.in_order_of_age().tolist()
         assert sorted(seen) == np.flatnonzero(self.counts).tolist()
-        firsts = [self.oldest_position(partition) for partition in seen]
-        assert firsts == sorted(firsts)
         free, chunk = 0, int(self._state[_FREE])
         while chunk != _NONE:
             free, chunk = free + 1, int(self._next_chunk[chunk])
@@ -266,11 +260,11 @@ def _unlink(links: Int32Array, state: Int64Array, first: int, last: int, partiti
 def _add(
     codes: Int64Array,
     partitions: Int32Array,
-    stream_positions: Int64Array,
+    references: Int64Array,
     capacity: int,
     chunk_size: int,
     pool_codes: Int64Array,
-    pool_positions: UInt32Array,
+    pool_references: UInt32Array,
     pool_sequence: UInt32Array,
     next_chunk: Int32Array,
     head: Int32Array,
@@ -308,7 +302,7 @@ def _add(
             _link_last(recency, state, _LEAST_RECENT, _MOST_RECENT, partition)
         slot = tail[partition] * chunk_size + place
         pool_codes[slot] = codes[index]
-        pool_positions[slot] = np.uint32(stream_positions[index])
+        pool_references[slot] = np.uint32(references[index])
         counts[partition] = count + 1
         if with_positions:
             sequence = state[_ENTERED] + index
@@ -336,12 +330,11 @@ def _bounds(partitions: Int64Array, counts: Int32Array, bounds: Int64Array) -> N
 def _drain(
     partitions: Int64Array,
     bounds: Int64Array,
-    base: int,
     out_codes: Int64Array,
-    out_positions: Int64Array,
+    out_references: Int64Array,
     chunk_size: int,
     pool_codes: Int64Array,
-    pool_positions: UInt32Array,
+    pool_references: UInt32Array,
     pool_sequence: UInt32Array,
     next_chunk: Int32Array,
     head: Int32Array,
@@ -370,7 +363,7 @@ def _drain(
             first = chunk * chunk_size
             for slot in range(first, first + size):
                 out_codes[out] = pool_codes[slot]
-                out_positions[out] = base - ((base - np.int64(pool_positions[slot])) & 0xFFFFFFFF)
+                out_references[out] = pool_references[slot]
                 out += 1
                 if with_positions:
                     place = pool_sequence[slot] & ring_mask

@@ -34,8 +34,8 @@ class Waits:
             return
         now = self._clock.now()
         with self.lock:
-            self._last_position = int(chunk.positions[start + count - 1])
-            self._positions.append(int(chunk.positions[start]))
+            self._last_position = chunk.first_position + int(chunk.rows[start + count - 1])
+            self._positions.append(chunk.first_position + int(chunk.rows[start]))
             if chunk.arrival_seconds is None:
                 self._pass(now)
                 self._seconds.append(now)
@@ -62,6 +62,10 @@ class Waits:
             index = bisect_right(self._positions, position, lo=self._forgotten) - 1
             if index >= self._forgotten:
                 stats.max_wait_seconds = max(stats.max_wait_seconds, self._clock.now() - self._seconds[index])
+
+    def position(self, low: int) -> int:
+        """Return the position of a tuple inside, of which the last 32 bits are given."""
+        return self._last_position - ((self._last_position - low) & 0xFFFFFFFF)
 
     def forget_before(self, position: int) -> None:
         """Forget arrivals before the oldest tuple inside."""

@@ -148,7 +148,7 @@ class ExternalSort:
         for rows in _merge(runs):
             yield rows
             merged_bytes += rows.nbytes
-            if merged_bytes >= self._run_bytes:
+            if merged_bytes >= self._run_bytes // 4:
                 # Arrow's allocator keeps freed blocks for some time, which counts against the memory all the same.
                 pa.default_memory_pool().release_unused()
                 merged_bytes = 0

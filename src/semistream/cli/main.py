@@ -1,0 +1,60 @@
+"""The entry of the command line; nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from semistream import __version__
+from semistream.cli.algorithms import algorithms
+from semistream.cli.bench import bench
+from semistream.cli.master import master_app
+from semistream.cli.one_sentence import OneSentenceGroup
+
+_TERMINATED = 128 + signal.SIGTERM
+
+app = typer.Typer(
+    name="semistream",
+    cls=OneSentenceGroup,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("algorithms")(algorithms)
+app.command("bench")(bench)
+app.add_typer(master_app, name="master")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"semistream {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def semistream(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Join a stream with a master table far bigger than memory, inside a fixed byte budget."""
+    del version, debug  # the first is eager, the second is read by the group before it parses
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    # An exception and not the end of the process, so that half-written files are removed.
+    sys.exit(_TERMINATED)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    signal.signal(signal.SIGTERM, _terminate)
+    app(prog_name="semistream")
