@@ -13,7 +13,7 @@ from semistream.core.clock import Clock
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
-from semistream.engine.cached_rows import CachedRows
+from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
@@ -22,6 +22,7 @@ from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
 from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
+from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.tuple_cache import TupleCache
@@ -64,6 +65,7 @@ class Assembly:
         self._parameters = _with_defaults(recipe, parameters or {})
         self._split = recipe.split(self._parameters)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
+        self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self.sizes = self._sizes(accounting)
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=self.largest_row_bytes)
@@ -132,9 +134,16 @@ class Assembly:
                 self.budget,
                 slot_bytes=StreamRows.slot_bytes(self._stream_schema) if self._stream_schema is not None else 0,
                 stream_row_bytes=self._stream_row_bytes,
-                cached_row_bytes=_row_bytes(self._store, self._columns),
+                stream_variable_bytes=self._stream_variable_bytes(),
+                cached_slot_bytes=SlotRows.slot_bytes(self._cached_schema),
+                cached_variable_bytes=_variable_bytes(self._store, self._columns),
             )
         raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
+
+    def _stream_variable_bytes(self) -> float:
+        if self._stream_schema is None or all(fixed_width(field.type) is not None for field in self._stream_schema):
+            return 0.0
+        return max(8.0, self._stream_row_bytes - sum(fixed_width(field.type) or 0 for field in self._stream_schema))
 
     def _cache(self, setting: Setting) -> CacheStage | None:
         caching, sizes = self.recipe.caching, self.sizes
@@ -145,7 +154,9 @@ class Assembly:
             utility = BlockUtility(setting.partition_count)
             return UsefulBlocks(resident, utility, slots_per_block=sizes.slots_per_block if caching.adapt else 0)
         if isinstance(caching, TupleCaching) and sizes.cache_tuples:
-            rows = CachedRows(sizes.cache_tuples, sizes.cache_row_bytes) if self._columns else None
+            rows = None
+            if self._columns:
+                rows = SlotRows(self._cached_schema, sizes.cache_tuples, sizes.cache_variable_bytes)
             replacement = caching.replacement(setting) if caching.replacement else None
             return CachedTuples(
                 TupleCache(sizes.cache_tuples, replacement, rows),
@@ -165,21 +176,11 @@ def _with_defaults(recipe: Recipe, given: Mapping[str, float]) -> Mapping[str, f
     return {**recipe.parameters, **given}
 
 
-def _row_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
-    """Estimate what the named columns of a row take: fixed widths by type, the rest by the mean size of a row."""
+def _variable_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
+    """Estimate what the named columns of a row take beyond fixed widths, by the mean size of a row."""
     if not columns or not store.row_count:
         return 0.0
     mean = store.range_bytes(0, store.page_count - 1) / store.row_count
-    fixed = {field.name: _fixed_width(field.type) for field in store.schema}
-    variable = [name for name, width in fixed.items() if width is None]
-    rest = max(8.0, mean - sum(width or 0.0 for width in fixed.values())) / max(1, len(variable))
-    return sum(rest if fixed[name] is None else float(fixed[name] or 0.0) for name in columns)
-
-
-def _fixed_width(data_type: pa.DataType) -> float | None:
-    try:
-        return max(1.0, data_type.bit_width / 8) + 0.125
-    except ValueError:
-        return None
-
-
+    variable = [field.name for field in store.schema if fixed_width(field.type) is None]
+    rest = max(8.0, mean - sum(fixed_width(field.type) or 0 for field in store.schema)) / max(1, len(variable))
+    return rest * sum(name in variable for name in columns)

@@ -18,7 +18,7 @@ from semistream.engine.sizing import Split
 from semistream.policies.caching import AboveThreshold, LeastFrequentOverwrite, RandomOverwrite
 from semistream.policies.contract import Admission, Replacement
 
-CACHE_PARAMETERS = {"read_bytes": 106_000, "cache_share": 0.1, "threshold": 0}
+CACHE_PARAMETERS = {"read_bytes": 0, "cache_share": 0.1, "threshold": 0}
 
 
 def threshold(setting: Setting) -> int:

@@ -30,7 +30,7 @@ HYBRIDJOIN_L = Recipe(
     paper=_PAPER,
     page_choice=_at_position,
     split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), positions=True),
-    parameters={"read_bytes": 106_000, **_POSITION},
+    parameters={"read_bytes": 0, **_POSITION},
 )
 
 CACHEJOIN_L = Recipe(

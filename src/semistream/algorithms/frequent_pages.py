@@ -37,7 +37,7 @@ HYBRIDJOIN_PQ = Recipe(
     paper=_PAPER,
     page_choice=_due_frequent,
     split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), partition_bytes=DueFrequent.NODE_BYTES),
-    parameters={"read_bytes": 106_000, **_QUEUE},
+    parameters={"read_bytes": 0, **_QUEUE},
 )
 
 CACHEJOIN_PQ = Recipe(

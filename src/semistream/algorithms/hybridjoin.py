@@ -18,5 +18,5 @@ HYBRIDJOIN = Recipe(
     summary="reads the partition that the oldest waiting tuple needs",
     paper="Naeem, Dobbie, Weber: HYBRIDJOIN for near-real-time data warehousing",
     split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"])),
-    parameters={"read_bytes": 106_000},
+    parameters={"read_bytes": 0},
 )

@@ -20,7 +20,8 @@ from semistream.workload import Workload
 _WARM_UP_QUEUES = 3.0
 _ENOUGH_QUEUES = 10
 _ENOUGH_TUPLES = 10_000
-_WITHOUT_A_QUEUE = ("inlj", "oracle")
+WITHOUT_A_QUEUE = ("inlj", "oracle")
+"""Algorithms that answer tuples as they come."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def measure(
     stats = assembly.stats
     began = time.perf_counter()
     rounds = loop.rounds()
-    fills_a_queue = recipe.name not in _WITHOUT_A_QUEUE
+    fills_a_queue = recipe.name not in WITHOUT_A_QUEUE
     warm = _WARM_UP_QUEUES * assembly.sizes.waiting_slots if fills_a_queue else 0
     limit = 20 * warm
     for _ in rounds:

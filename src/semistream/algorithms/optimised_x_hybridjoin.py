@@ -20,6 +20,6 @@ OPTIMISED_X_HYBRIDJOIN = Recipe(
     split=lambda parameters: Split(
         read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]
     ),
-    parameters={"read_bytes": 106_000, "cache_share": 0.1},
+    parameters={"read_bytes": 0, "cache_share": 0.1},
     sorted_by_use=True,
 )

@@ -22,7 +22,7 @@ X_HYBRIDJOIN = Recipe(
     paper=_PAPER,
     caching=PagePinning(),
     split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_reads=1, blocks=True),
-    parameters={"read_bytes": 106_000},
+    parameters={"read_bytes": 0},
     sorted_by_use=True,
 )
 

@@ -12,11 +12,12 @@ def algorithms(
 ) -> None:
     """List the family of algorithms, one line each."""
     from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
-    from semistream.cli import json_output, rendering
+    from semistream.cli import json_output
+    from semistream.cli.rendering import show_algorithms
 
     family = list(ALGORITHMS.values())
     if not as_json:
-        rendering.show_algorithms(family, DEFAULT_ALGORITHM)
+        show_algorithms(family, DEFAULT_ALGORITHM)
         return
     rows: list[dict[str, json_output.Scalar]] = [
         {

@@ -18,19 +18,25 @@ _MEASURE = "How to measure"
 
 
 def bench(
-    algorithm: Annotated[str, typer.Option(help="Names with commas between them, or all.")] = "all",
-    memory: Annotated[str, typer.Option(help="The budget of a join, such as 50MB or 64MiB.")] = "50MB",
+    algorithm: Annotated[str, typer.Option(metavar="NAMES", help="Names with commas between them, or all.")] = "all",
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="The budget of a join, such as 50MB or 64MiB.")] = "50MB",
     master_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows to generate.", show_default="2000000", rich_help_panel=_MASTER)
+        int | None,
+        typer.Option(min=1, metavar="N", help="Rows to generate.", show_default="2000000", rich_help_panel=_MASTER),
     ] = None,
     row_bytes: Annotated[
         int | None,
         typer.Option(
-            min=plans.SMALLEST_ROW_BYTES, help="Bytes of a row.", show_default="120", rich_help_panel=_MASTER
+            min=plans.SMALLEST_ROW_BYTES,
+            metavar="N",
+            help="Bytes of a row.",
+            show_default="120",
+            rich_help_panel=_MASTER,
         ),
     ] = None,
     page_bytes: Annotated[
-        int | None, typer.Option(min=512, help="Bytes of a page.", show_default="8192", rich_help_panel=_MASTER)
+        int | None,
+        typer.Option(min=512, metavar="N", help="Bytes of a page.", show_default="8192", rich_help_panel=_MASTER),
     ] = None,
     store: Annotated[
         StoreKind | None,
@@ -42,20 +48,27 @@ def bench(
     ] = None,
     master: Annotated[
         Path | None,
-        typer.Option(help="Use this paged table, which has a single integer key.", rich_help_panel=_MASTER),
+        typer.Option(
+            metavar="PATH", help="Use this paged table, which has a single integer key.", rich_help_panel=_MASTER
+        ),
     ] = None,
     direct: Annotated[
         bool, typer.Option("--direct", help="Read the file past the page cache (O_DIRECT).", rich_help_panel=_MASTER)
     ] = False,
     zipf: Annotated[
-        float, typer.Option(min=0.0, help="How skewed the keys are; 0 is uniform.", rich_help_panel=_STREAM)
+        float,
+        typer.Option(
+            min=0.0, metavar="EXPONENT", help="How skewed the keys are; 0 is uniform.", rich_help_panel=_STREAM
+        ),
     ] = 1.0,
     ranks: Annotated[
         Ranks, typer.Option(help="Frequent keys side by side, or spread over the table.", rich_help_panel=_STREAM)
     ] = Ranks.SORTED,
     absent: Annotated[
         float,
-        typer.Option(min=0.0, max=1.0, help="The share of tuples without a master row.", rich_help_panel=_STREAM),
+        typer.Option(
+            min=0.0, max=1.0, metavar="SHARE", help="The share of tuples without a master row.", rich_help_panel=_STREAM
+        ),
     ] = 0.0,
     payload: Annotated[
         bool,
@@ -65,15 +78,20 @@ def bench(
             rich_help_panel=_STREAM,
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of all random numbers.", rich_help_panel=_STREAM)] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of all random numbers.", rich_help_panel=_STREAM)] = 0,
     tuples: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Stop after so many tuples of the stream.", show_default="2000000", rich_help_panel=_MEASURE
+            min=1,
+            metavar="N",
+            help="Stop after so many tuples of the stream.",
+            show_default="2000000",
+            rich_help_panel=_MEASURE,
         ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(help="Stop after so many seconds of the clock.", rich_help_panel=_MEASURE)
+        float | None,
+        typer.Option(metavar="S", help="Stop after so many seconds of the clock.", rich_help_panel=_MEASURE),
     ] = None,
     clock: Annotated[
         ClockKind,
@@ -90,6 +108,7 @@ def bench(
     profile: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME",
             help="papers, ssd or remote: costs on the model clock; on the wall clock a store as slow as that.",
             show_default="papers with --clock model",
             rich_help_panel=_MEASURE,
@@ -109,7 +128,9 @@ def bench(
     if seconds is not None and not 0 < seconds < float("inf"):
         raise InvalidSettingError(f"--seconds must be above 0, but {seconds:g} was given.")
     memory_bytes = parse_bytes(memory)
-    _check_store(store, master, direct, absent, {"master-rows": master_rows, "row-bytes": row_bytes, "page-bytes": page_bytes})
+    _check_store(
+        store, master, direct, absent, {"master-rows": master_rows, "row-bytes": row_bytes, "page-bytes": page_bytes}
+    )
     if clock is ClockKind.MODEL:
         accounting = accounting or Accounting.PAPERS
         profile = profile or "papers"

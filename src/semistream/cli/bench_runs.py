@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from semistream.algorithms.measure import Measurement, measure
+from semistream.algorithms.measure import WITHOUT_A_QUEUE, Measurement, measure
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.cli import bench_keys, bench_tables
@@ -149,7 +149,9 @@ class _Bench:
         if self._plan.payload:
             return self._measure_batches(recipe, what)
         plan = self._plan
-        keys = bench_keys.key_source(plan, self._table_keys) if self._drawn is None else bench_keys.DrawnKeys(self._drawn)
+        keys = (
+            bench_keys.key_source(plan, self._table_keys) if self._drawn is None else bench_keys.DrawnKeys(self._drawn)
+        )
         return measure(
             recipe,
             self._store,
@@ -231,4 +233,5 @@ class _Bench:
             before.tuples_out,
             ended - began,
             peak_memory_bytes=sum(after.memory_bytes.values()),
+            fills_a_queue=recipe.name not in WITHOUT_A_QUEUE,
         )

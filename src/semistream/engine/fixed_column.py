@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.core.compile import kernel
+from semistream.core.memory_copy import copy_bytes
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -36,6 +37,7 @@ class FixedColumn:
         assert width is not None
         self._type = data_type
         self._width = width
+        self._slots = slots
         self._values = _words(np.empty(slots * width, dtype=np.uint8), width)
         self._valid: UInt8Array | None = None
 
@@ -47,17 +49,24 @@ class FixedColumn:
             start = column.offset * self._width
             data = np.frombuffer(column.buffers()[1], dtype=np.uint8)[start : start + len(column) * self._width]
             values = _words(data, self._width)
-        _scatter(self._values, slots, values, rows)
+        if self._width in _WORDS:
+            _scatter(self._values, slots, values, rows)
+        else:
+            _scatter_bytes(self._values, self._width, slots, values, rows)
         if column.null_count and self._valid is None:
-            self._valid = np.ones(len(self._values), dtype=np.uint8)
+            self._valid = np.ones(self._slots, dtype=np.uint8)
         if self._valid is not None:
             valid = column.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
             self._valid[slots] = valid[rows]
 
     def take(self, slots: Int64Array) -> pa.Array:
         """Return the values of slots."""
-        taken = np.empty((len(slots), *self._values.shape[1:]), dtype=self._values.dtype)
-        _gather(self._values, slots, taken)
+        if self._width in _WORDS:
+            taken = np.empty(len(slots), dtype=self._values.dtype)
+            _gather(self._values, slots, taken)
+        else:
+            taken = np.empty(len(slots) * self._width, dtype=np.uint8)
+            _gather_bytes(self._values, self._width, slots, taken)
         mask = None
         if self._valid is not None:
             valid = self._valid[slots]
@@ -67,13 +76,30 @@ class FixedColumn:
         return pa.Array.from_buffers(self._type, len(slots), [mask, pa.py_buffer(data)])
 
 
+    def renumber(self, kept: Int64Array) -> None:
+        """Keep only these slots, numbered in this order."""
+        per_slot = 1 if self._width in _WORDS else self._width
+        self._values = self._values.reshape(-1, per_slot)[kept].reshape(-1)
+        self._slots = len(kept)
+        if self._valid is not None:
+            self._valid = self._valid[kept]
+
+
 def _words(data: UInt8Array, width: int) -> Any:
-    """View bytes as one word a value, or as a row of words a value."""
-    if width in _WORDS:
-        return data.view(_WORDS[width])
-    if width % 8 == 0:
-        return data.view(np.uint64).reshape(-1, width // 8)
-    return data.reshape(-1, width)
+    """View bytes as one word a value where there is a word of that width."""
+    return data.view(_WORDS[width]) if width in _WORDS else data
+
+
+@kernel
+def _scatter_bytes(pool: UInt8Array, width: int, slots: Int64Array, values: UInt8Array, rows: Int64Array) -> None:
+    for index in range(slots.shape[0]):
+        copy_bytes(pool, slots[index] * width, values, rows[index] * width, width)
+
+
+@kernel
+def _gather_bytes(pool: UInt8Array, width: int, slots: Int64Array, out: UInt8Array) -> None:
+    for index in range(slots.shape[0]):
+        copy_bytes(out, index * width, pool, slots[index] * width, width)
 
 
 @kernel

@@ -262,9 +262,9 @@ class JoinLoop:
         if cache is not None:
             with cache.guard:
                 cache.after_read(partitions, pages, drained, rows, self.waiting)
-        sizes = np.diff(drained.bounds)
+        bounds = drained.bounds.tolist()
         for index, partition in enumerate(partitions.tolist()):
-            self._choice.after_read(partition, int(sizes[index]), self.waiting)
+            self._choice.after_read(partition, bounds[index + 1] - bounds[index], self.waiting)
         self.stats.iterations += 1
 
     def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:

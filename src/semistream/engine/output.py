@@ -68,6 +68,8 @@ class Output:
         self._dead_letters = dead_letters
         self._lock = RLock()
         self._pending = _Pending()
+        self._master_batches = 0
+        self._master_row_bytes = 0.0
         self.taken_columns = self.columns_of(plan, verify=self._verify)
         """The master columns that rows are taken with: those of the output, then those that verify a match."""
 
@@ -148,11 +150,7 @@ class Output:
             stream_rows, slots = stream_rows[~absent], slots[~absent]
         if not len(slots):
             return
-        if self.taken_columns:
-            master, order = cache.take(slots)
-            self._join_arrived(batch, stream_rows[order], master)
-        else:
-            self._join_arrived(batch, stream_rows, None)
+        self._join_arrived(batch, stream_rows, cache.take(slots) if self.taken_columns else None)
 
     def unmatched_on_arrival(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> None:
         """Let arriving tuples leave without a match."""
@@ -234,8 +232,13 @@ class Output:
         return self._codec.same_key(ours, theirs)
 
     def _count(self, rows: int, master: pa.RecordBatch | None, *, slots: int = 0) -> None:
-        master_bytes = master.nbytes if master is not None else 0
-        self._pending.size_bytes += master_bytes + int(rows * (16 + self._stream_row_bytes))
+        if master is not None:
+            # To ask a batch for its size takes longer than to fill it, so small batches are estimated.
+            self._master_batches += 1
+            if rows > 65_536 or self._master_batches % 16 == 1:
+                self._master_row_bytes = master.nbytes / max(1, rows)
+        per_row = 16 + self._stream_row_bytes + (self._master_row_bytes if master is not None else 0)
+        self._pending.size_bytes += int(rows * per_row)
         self._pending.slots += slots
 
 

@@ -6,12 +6,14 @@ import numpy as np
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.store.contract import MasterStore
+from semistream.store.sparse_index import SparseIndex
 
 
 class Partitions:
     """Neighbouring pages, about `read_bytes` together.
 
-    Where pages are of about one size, a partition is a fixed number of them and the map takes no memory. Where some
+    Where pages are of about one size, a partition is a fixed number of them and the map is an index of their
+    first codes. Where some
     are much larger, partitions are cut by bytes; a page above `largest_bytes` is a partition of its own that must not
     be read.
     """
@@ -21,19 +23,27 @@ class Partitions:
         self._pages = pages_per_partition
         self._starts: Int64Array | None = None
         self._unreadable: BoolArray | None = None
+        self._index: SparseIndex | None = None
         self.count = -(-store.page_count // pages_per_partition)
         if largest_bytes is not None and store.page_count:
             mean = store.range_bytes(0, store.page_count - 1) / store.page_count
             if store.largest_page_bytes > max(4 * mean, mean * pages_per_partition) or mean > largest_bytes:
                 self._cut_by_bytes(int(mean * pages_per_partition), largest_bytes)
+        first_codes = store.first_codes
+        if first_codes is not None and self.count > 1:
+            self._index = SparseIndex(first_codes[self.pages_of(np.arange(self.count, dtype=np.int64))[0]])
 
     @property
     def size_bytes(self) -> int:
         """The memory of the map."""
-        return 0 if self._starts is None else self._starts.nbytes
+        starts = 0 if self._starts is None else self._starts.nbytes
+        return starts + (self._index.size_bytes if self._index is not None else 0)
 
-    def of(self, pages: Int32Array) -> Int32Array:
-        """Return the partition of each page; may change `pages`."""
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return the partition that has the row of each code, if any has."""
+        if self._index is not None:
+            return self._index.locate(codes)
+        pages = self._store.locate(codes)
         if self._starts is not None:
             return (np.searchsorted(self._starts, pages, side="right") - 1).astype(np.int32)
         if self._pages > 1:

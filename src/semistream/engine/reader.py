@@ -28,7 +28,7 @@ class PartitionReader:
 
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the partition that has the row of each code, if any has."""
-        return self.partitions.of(self._store.locate(codes))
+        return self.partitions.locate(codes)
 
     def read(self, partitions: Int64Array, *, sequential: bool = False, in_flight: int = 1) -> PageSet:
         """Read partitions, in the order given.

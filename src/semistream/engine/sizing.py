@@ -14,8 +14,8 @@ _PAPERS_STREAM_TUPLE_BYTES = 20  # v_S
 _PAPERS_FUDGE_FACTOR = 8
 _PAPERS_QUEUE_NODE_BYTES = 12
 _PAPERS_WAITING_BYTES = _PAPERS_FUDGE_FACTOR * _PAPERS_STREAM_TUPLE_BYTES + _PAPERS_QUEUE_NODE_BYTES
+_PAPERS_READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole pages come
 _FEWEST_SLOTS = 64
-_UNLIMITED = 1 << 62
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
@@ -24,8 +24,8 @@ ROW_SHARE = 8
 class Split:
     """How an algorithm wants its memory divided; what is not named goes to waiting tuples."""
 
-    read_bytes: int = 106_000
-    """The disk buffer: about how much one read brings."""  # d * v_R
+    read_bytes: int = 0
+    """The disk buffer: about how much one read brings; 0 for what suits the accounting."""  # d * v_R
     table_share: float = 0.0
     """Instead of bytes: the share of the master table that one read brings."""
     buffers: int = 1
@@ -54,8 +54,8 @@ class Sizes:
     cache_tuples: int  # h_R
     cache_blocks: int
     """Partitions that the cache may hold."""
-    cache_row_bytes: int
-    """Bytes for the rows of cached tuples."""
+    cache_variable_bytes: int
+    """Bytes for the columns without a fixed width of cached tuples."""
     handover_slots: int  # i_B
     variable_bytes: int
     """Bytes for the columns without a fixed width of waiting stream tuples."""
@@ -78,7 +78,7 @@ def partition_pages(store: MasterStore, read_bytes: int) -> int:
 def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Sizes:
     """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
     memory = budget.total_bytes
-    pages = partition_pages(store, _wanted_read_bytes(split, store))
+    pages = partition_pages(store, _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES)
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
@@ -96,7 +96,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         waiting_slots=slots,
         cache_tuples=_cache_tuples(split, store, int(cache_bytes / row_bytes)),
         cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
-        cache_row_bytes=_UNLIMITED if split.whole_table else cache_bytes,
+        cache_variable_bytes=cache_bytes,
         handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
         variable_bytes=memory,
         output_bytes=memory // 8,
@@ -113,15 +113,19 @@ def real_sizes(
     *,
     slot_bytes: int,
     stream_row_bytes: float,
-    cached_row_bytes: float,
+    stream_variable_bytes: float,
+    cached_slot_bytes: int,
+    cached_variable_bytes: float,
 ) -> Sizes:
     """Return sizes so that what is allocated stays within the budget.
 
     `slot_bytes` is what the row of a waiting stream tuple takes in columns of fixed width (0 if only keys are joined),
-    `stream_row_bytes` what it takes as an Arrow row, `cached_row_bytes` the same of the master columns a cache keeps.
+    `stream_variable_bytes` in all others, and `stream_row_bytes` what it takes as an Arrow row; of a cached master tuple `cached_slot_bytes` is what it takes in
+    columns of fixed width and `cached_variable_bytes` in all others.
     """
     memory = budget.total_bytes
-    pages = partition_pages(store, min(_wanted_read_bytes(split, store), memory // 16))
+    usual = min(max(memory // 128, 64_000), 1_000_000)
+    pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, memory // 32) if slot_bytes else 0
@@ -140,10 +144,7 @@ def real_sizes(
         "handover buffer": handover_bytes,
     }
     queue_bytes = 12 + (25 if split.positions else 0)
-    variable_row_bytes = max(0.0, stream_row_bytes - slot_bytes + 16) if slot_bytes else 0.0
-    if variable_row_bytes < 1:
-        variable_row_bytes = 0.0
-    elsewhere = slot_bytes + 2 * variable_row_bytes
+    elsewhere = slot_bytes + 1.25 * stream_variable_bytes
     needed = sum(fixed.values())
     _require(int((memory - needed) / (queue_bytes + elsewhere)), memory, needed + 100 * _FEWEST_SLOTS)
     for component, size_bytes in fixed.items():
@@ -156,16 +157,17 @@ def real_sizes(
         slots = int(slots * 0.97)
     _require(slots, memory, int(needed + _FEWEST_SLOTS * (64 + elsewhere)))
     budget.reserve("waiting tuples", budget.free_bytes)
-    cache_tuples = _cache_tuples(split, store, _fitting_tuples(cache_bytes, cached_row_bytes))
-    cache_row_bytes = cache_bytes - TupleCache.slot_bytes(cache_tuples) if cache_tuples else 0
+    per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes
+    cache_tuples = _cache_tuples(split, store, _fitting_tuples(cache_bytes, per_cached))
+    cache_variable_bytes = cache_tuples * cached_variable_bytes * 1.25
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
         cache_blocks=max(1, int(cache_bytes // (1.1 * read_bytes))) if split.blocks else 0,
-        cache_row_bytes=_UNLIMITED if split.whole_table else cache_row_bytes,
+        cache_variable_bytes=int(cache_variable_bytes),
         handover_slots=handover_slots,
-        variable_bytes=int((slots + handover_slots) * 2 * variable_row_bytes) + chunk_bytes,
+        variable_bytes=int((slots + handover_slots) * 1.25 * stream_variable_bytes) + chunk_bytes,
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
@@ -186,11 +188,11 @@ def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
 
 
 def _fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
-    """Return the most tuples whose slots, and rows with a quarter of dead ones, fit."""
+    """Return the most tuples whose slots and rows fit."""
     low, high = 0, cache_bytes
     while low < high:
         middle = (low + high + 1) // 2
-        if TupleCache.slot_bytes(middle) + middle * row_bytes / 0.7 <= cache_bytes:
+        if TupleCache.slot_bytes(middle) + middle * row_bytes <= cache_bytes:
             low = middle
         else:
             high = middle - 1

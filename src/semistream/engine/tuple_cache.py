@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
-from semistream.engine.cached_rows import CachedRows
 from semistream.engine.code_table import CodeTable
+from semistream.engine.slot_rows import SlotRows
 from semistream.policies.contract import Replacement
 
 
@@ -21,7 +21,7 @@ class TupleCache:
     threads, one of each kind: `lock` must be held from `find` until the rows found have been taken, and by `admit`.
     """
 
-    def __init__(self, capacity: int, replacement: Replacement | None, rows: CachedRows | None) -> None:
+    def __init__(self, capacity: int, replacement: Replacement | None, rows: SlotRows | None) -> None:
         self.capacity = capacity
         self.lock = Lock()
         self.count = 0
@@ -36,12 +36,7 @@ class TupleCache:
     @staticmethod
     def slot_bytes(capacity: int) -> int:
         """Return the memory of a cache of this capacity besides its rows."""
-        return CodeTable.bytes_for(capacity) + 13 * capacity + CachedRows.index_bytes(capacity)
-
-    @property
-    def size_bytes(self) -> int:
-        """The memory of slots and rows."""
-        return self.slot_bytes(self.capacity) + (self._rows.size_bytes if self._rows else 0)
+        return CodeTable.bytes_for(capacity) + 13 * capacity
 
     def find(self, codes: Int64Array) -> Int32Array:
         """Return the slot of each code, or -1."""
@@ -55,24 +50,20 @@ class TupleCache:
         """Say for each slot whether it stands for a key that the master table does not have."""
         return self._absent[slots]
 
-    def take(self, slots: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
-        """Return the rows of slots that have one, in an order that is cheap, and that order."""
+    def take(self, slots: Int64Array) -> pa.RecordBatch:
+        """Return the rows of slots that have one, in the order given."""
         assert self._rows is not None, "made without rows"
         return self._rows.take(slots)
 
     def admit(self, codes: Int64Array, matches: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
         """Add tuples that are worth it, overwriting others where the cache is full; return how many were new."""
         new = np.flatnonzero(self._table.find(codes) < 0)
-        most = self.capacity
-        if rows is not None and self._rows is not None and rows.nbytes > self._rows.limit_bytes // 8:
-            most = min(most, rows.num_rows * self._rows.limit_bytes // (8 * rows.nbytes))
-        if len(new) > most:
-            new = np.sort(new[np.argsort(matches[new], kind="stable")[len(new) - most :]])
+        if len(new) > self.capacity:
+            new = np.sort(new[np.argsort(matches[new], kind="stable")[len(new) - self.capacity :]])
         if not len(new) or (self._replacement is None and self.count == self.capacity):
             return 0
-        if rows is not None and self._rows is not None:
-            rows = rows if len(new) == rows.num_rows else rows.take(pa.array(new))
-            if not self._rows.has_room(rows.nbytes):
+        if rows is not None and self._rows is not None and self._rows.is_variable:
+            if not self._rows.has_room(int(rows.nbytes * len(new) / rows.num_rows)):
                 self._shrink()
                 return 0
         codes = codes[new]
@@ -86,7 +77,7 @@ class TupleCache:
                 self._rows.drop(slots)
             else:
                 assert rows is not None
-                self._rows.put(slots, rows)
+                self._rows.put(slots, rows, new)
         return len(new)
 
     def _make_room(self, count: int) -> Int64Array:
@@ -117,7 +108,8 @@ class TupleCache:
         self._table = CodeTable(self.capacity)
         self._table.insert(self._codes, np.arange(self.count))
         if self._rows is not None:
-            self._rows.keep(victims, kept)
+            self._rows.drop(victims)
+            self._rows.renumber(kept)
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""

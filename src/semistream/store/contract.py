@@ -77,9 +77,14 @@ class MasterStore(ABC):
     def largest_page_bytes(self) -> int:
         """The size of the largest page as `read` transfers it."""
 
+    @property
+    def first_codes(self) -> Int64Array | None:
+        """The first code of each page, if the store has them in memory; a reader may then locate by itself."""
+        return None
+
     @abstractmethod
     def locate(self, codes: Int64Array) -> Int32Array:
-        """Return for each code the page that has its row, if any page has; must not read pages. 0 in an empty table."""
+        """Return for each code the page that has its row, if any has; must not read pages. 0 in an empty table."""
 
     @abstractmethod
     def range_bytes(self, first_page: int, last_page: int) -> int:
@@ -92,7 +97,7 @@ class MasterStore(ABC):
         Ranges may overlap or repeat. A page that fails its checksum must raise CorruptTableError.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Free what the store holds; it must not be used afterwards."""
 
     def __enter__(self) -> Self:

@@ -73,6 +73,11 @@ class MemoryStore(MasterStore):
         """The most rows on a page, in bytes."""
         return int(np.diff(self._starts).max(initial=0)) * self._row_bytes
 
+    @property
+    def first_codes(self) -> Int64Array:
+        """The first code of each page."""
+        return self._index.first_codes
+
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the page of each code."""
         return self._index.locate(codes)
@@ -84,11 +89,11 @@ class MemoryStore(MasterStore):
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Return the rows of these pages without copying them when they are one range."""
         starts = self._starts[first_pages]
+        if len(starts) == 1:
+            base, end = int(starts[0]), int(self._starts[last_pages[0] + 1])
+            return _Slices(self._codes[base:end], np.array([0, end - base]), self._rows, starts)
         sizes = self._starts[last_pages + 1] - starts
         bounds = np.concatenate(([0], np.cumsum(sizes)))
-        if len(starts) == 1:
-            base = int(starts[0])
-            return _Slices(self._codes[base : base + int(sizes[0])], bounds, self._rows, starts)
         rows = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
         return _Slices(self._codes[rows], bounds, self._rows, starts)
 

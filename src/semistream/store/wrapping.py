@@ -30,6 +30,11 @@ class WrappingStore(MasterStore):
         """The size of the largest page inside."""
         return self.inside.largest_page_bytes
 
+    @property
+    def first_codes(self) -> Int64Array | None:
+        """The first code of each page inside."""
+        return self.inside.first_codes
+
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the page of each code."""
         return self.inside.locate(codes)

@@ -74,6 +74,11 @@ class PagedFileStore(MasterStore):
         largest = int(self._entries.lengths.max(initial=0))
         return largest + 2 * _BLOCK_BYTES if self._direct and largest else largest
 
+    @property
+    def first_codes(self) -> Int64Array:
+        """The first code of each page."""
+        return self._entries.first_codes
+
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the page of each code."""
         return self._index.locate(codes)

@@ -1,4 +1,4 @@
-"""The payload of cached master tuples: Arrow batches that are cleaned like a log."""
+"""Columns of nested types by slot: Arrow batches that are cleaned like a log."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class _Segment:
     live: int
 
 
-class CachedRows:
-    """Keeps one row for each slot of a cache, within about `limit_bytes`.
+class SegmentedColumns:
+    """Keeps the nested columns of a row for each slot, within about `limit_bytes`.
 
     Rows arrive in batches and are never changed; a slot that is overwritten leaves a dead row behind. When segments get
     many or dead rows take too much, the worst segments are written anew without their dead rows. Not thread-safe.
@@ -33,20 +33,14 @@ class CachedRows:
         self._segment_of = np.full(slots, -1, dtype=np.int32)
         self._row_of = np.zeros(slots, dtype=np.int32)
 
-    @staticmethod
-    def index_bytes(slots: int) -> int:
-        """Return the memory that slots take besides their rows."""
-        return 8 * slots
-
     def has_room(self, extra_bytes: int) -> bool:
         """Say whether rows of this size fit, after cleaning if need be."""
         if self.size_bytes + extra_bytes > self.limit_bytes:
             self._clean()
         return self.size_bytes + extra_bytes <= self.limit_bytes
 
-    def keep(self, dropped: Int64Array, kept: Int64Array) -> None:
-        """Drop some slots and number the others anew, in their order."""
-        self.drop(dropped)
+    def renumber(self, kept: Int64Array) -> None:
+        """Keep only these slots, numbered in this order; the others must have been dropped."""
         self._segment_of, self._row_of = self._segment_of[kept], self._row_of[kept]
 
     def put(self, slots: Int64Array, rows: pa.RecordBatch) -> None:
@@ -67,8 +61,14 @@ class CachedRows:
                     self._free(index)
         self._segment_of[slots] = -1
 
-    def take(self, slots: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
-        """Return the rows of slots, in an order that is cheap, and that order."""
+    def take(self, slots: Int64Array) -> pa.RecordBatch:
+        """Return the columns of slots, at least one, in the order given."""
+        rows, order = self._by_segment(slots)
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order))
+        return rows.take(pa.array(inverse))
+
+    def _by_segment(self, slots: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
         batches = [segment.batch if segment else None for segment in self._segments]
         return gather(batches, self._segment_of[slots], self._row_of[slots].astype(np.int64))
 
@@ -110,7 +110,7 @@ class CachedRows:
         slots = np.flatnonzero(np.isin(self._segment_of, chosen)).astype(np.int64)
         if not len(slots):
             return
-        rows, order = self.take(slots)
+        rows, order = self._by_segment(slots)
         for index in chosen:
             self._free(index)
         self._append(slots[order], rows)

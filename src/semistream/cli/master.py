@@ -1,0 +1,155 @@
+"""The commands that make, change and look after master tables."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semistream.core.errors import InvalidSettingError
+
+if TYPE_CHECKING:
+    from semistream.cli.json_output import Scalar
+
+master_app = typer.Typer(help="Make, change and look after master tables.")
+
+_MEMORY = "256MB"
+TablePath = Annotated[Path, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
+Memory = Annotated[str, typer.Option(help="Memory for sorting, such as 256MB.")]
+Version = Annotated[int | None, typer.Option(min=1, help="A version other than the current one.", show_default=False)]
+
+
+class OnDuplicate(StrEnum):
+    """What happens to rows that share a key."""
+
+    ERROR = "error"
+    ALL = "all"
+    LATEST = "latest"
+
+
+@master_app.callback(invoke_without_command=True)
+def master(context: typer.Context) -> None:
+    """Make, change and look after master tables."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@master_app.command()
+def build(
+    source: Annotated[
+        list[Path], typer.Argument(metavar="SOURCE...", help="Parquet, CSV or Arrow IPC files, or directories of them.")
+    ],
+    to: Annotated[Path, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
+    key: Annotated[
+        list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, with commas.", show_default=False)
+    ],
+    page_bytes: Annotated[int, typer.Option(help="About how many bytes a page has.")] = 8192,
+    on_duplicate: Annotated[
+        OnDuplicate, typer.Option(help="Refuse rows that share a key, keep all of them, or the latest.")
+    ] = OnDuplicate.ERROR,
+    memory: Memory = _MEMORY,
+) -> None:
+    """Build a table, or the next version of it, from all its rows."""
+    from semistream.cli import rendering, source_files
+    from semistream.cli.progress import progress
+    from semistream.store.master_table import MasterTable
+
+    names = [name.strip() for part in key for name in part.split(",") if name.strip()]
+    if not names:
+        raise InvalidSettingError("No key column is named: give --key NAME[,NAME].")
+    files = source_files.found(source)
+    with progress() as reporting:
+        table = MasterTable.build(
+            files,
+            to,
+            names,
+            page_bytes=page_bytes,
+            on_duplicate=on_duplicate.value,
+            memory=memory,
+            progress=lambda what, done, total: reporting.update(f"{what.capitalize()} rows", done, total),
+        )
+    rendering.show_built(table.info())
+
+
+@master_app.command()
+def merge(
+    path: TablePath,
+    upserts: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Rows to insert or replace; repeatable.")
+    ] = None,
+    deletes: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Keys of rows to delete; repeatable.")
+    ] = None,
+    memory: Memory = _MEMORY,
+) -> None:
+    """Delete, insert and replace rows by key, as the next version of a table."""
+    from semistream.cli import rendering, source_files
+    from semistream.cli.progress import progress
+    from semistream.store.master_table import MasterTable
+
+    if not upserts and not deletes:
+        raise InvalidSettingError("There is nothing to merge: give --upserts FILE or --deletes FILE.")
+    table = MasterTable(path)
+    with table.open() as current:
+        before, schema = current.version, current.schema
+    changed, dropped = (source_files.as_in_table(files, schema) if files else None for files in (upserts, deletes))
+    with progress() as reporting:
+        version = table.merge(
+            changed,
+            dropped,
+            memory=memory,
+            progress=lambda what, done, total: reporting.update(what.capitalize(), done, total),
+        )
+    rendering.show_merged(table.info(version), before)
+
+
+@master_app.command()
+def info(
+    path: TablePath,
+    version: Version = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
+) -> None:
+    """Say what a table consists of, without reading its pages."""
+    from semistream.cli import json_output, rendering
+    from semistream.store.master_table import MasterTable
+
+    found = MasterTable(path).info(version)
+    if not as_json:
+        rendering.show_info(found)
+        return
+    flat: dict[str, Scalar] = {
+        name: found[name]
+        for name in ("path", "version", "created", "rows", "pages", "bytes", "page_bytes", "on_duplicate", "unique")
+    }
+    flat["key"] = ", ".join(found["key"])
+    flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in found["schema"].items())
+    flat["files"] = len(found["files"])
+    flat["versions"] = ", ".join(map(str, found["versions"]))
+    typer.echo(json_output.as_json([flat]), nl=False)
+
+
+@master_app.command()
+def verify(path: TablePath, version: Version = None) -> None:
+    """Read every page of a table and check it."""
+    from semistream.cli import rendering
+    from semistream.cli.progress import progress
+    from semistream.store.master_table import MasterTable
+
+    with progress() as reporting:
+        reporting.update("Checking every page", 0, None)
+        checked = MasterTable(path).verify(version)
+    rendering.show_verified(path, checked)
+
+
+@master_app.command()
+def vacuum(
+    path: TablePath,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions stay.")] = 1,
+) -> None:
+    """Remove old versions of a table and the files that only they need."""
+    from semistream.cli import rendering
+    from semistream.store.master_table import MasterTable
+
+    rendering.show_vacuumed(MasterTable(path).vacuum(keep))

@@ -1,0 +1,121 @@
+"""Shows results on standard output for people."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from semistream.algorithms.recipe import Recipe
+from semistream.core.budget import format_bytes
+
+_WIDTH_OF_A_FILE = 120
+
+
+def console() -> Console:
+    """Return the console on standard output; a pipe or file is wide enough for any table."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return Console(highlight=False)
+    return Console(highlight=False, width=_WIDTH_OF_A_FILE)
+
+
+def is_plain(out: Console) -> bool:
+    """Say whether only ASCII can be shown."""
+    return not out.encoding.lower().startswith("utf")
+
+
+def plain_table(**options: Any) -> Table:
+    """Return a table with a line under its head and nothing else around it."""
+    return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", **options)
+
+
+def show_algorithms(family: Sequence[Recipe], default: str) -> None:
+    """Print one line an algorithm."""
+    out = console()
+    mark = "!" if is_plain(out) else "⚠"
+    table = plain_table()
+    table.add_column("Algorithm", style="cyan", no_wrap=True)
+    table.add_column("What sets it apart")
+    for recipe in family:
+        name = f"{recipe.name} [dim](default)[/]" if recipe.name == default else recipe.name
+        table.add_row(name if recipe.bounded_wait else f"{name} [yellow]{mark}[/]", recipe.summary)
+    out.print(table)
+    if not all(recipe.bounded_wait for recipe in family):
+        out.print(f"[yellow]{mark}[/] A tuple may wait without bound.")
+
+
+def show_built(found: dict[str, Any]) -> None:
+    """Print what was built."""
+    console().print(
+        f"Built version {found['version']} of {escape(found['path'])}: {_rows(found['rows'])} in "
+        f"{found['pages']:,} pages, {format_bytes(found['bytes'])}.",
+        soft_wrap=True,
+    )
+
+
+def show_merged(found: dict[str, Any], before: int) -> None:
+    """Print what a merge has made."""
+    if found["version"] == before:
+        text = f"Nothing has changed: {escape(found['path'])} stays at version {before}."
+    else:
+        text = (
+            f"Merged into version {found['version']} of {escape(found['path'])}: {_rows(found['rows'])} in "
+            f"{found['pages']:,} pages; version {before} stays readable until it is vacuumed."
+        )
+    console().print(text, soft_wrap=True)
+
+
+def show_info(found: dict[str, Any]) -> None:
+    """Print a table's facts and columns."""
+    out = console()
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bold", no_wrap=True)
+    facts.add_column(overflow="fold")
+    versions = ", ".join(map(str, found["versions"]))
+    for name, value in (
+        ("Master table", found["path"]),
+        ("Version", f"{found['version']} of {versions}"),
+        ("Created", found["created"]),
+        ("Key", f"{', '.join(found['key'])} ({'unique' if found['unique'] else 'not unique'})"),
+        ("Duplicates", found["on_duplicate"]),
+        ("Rows", f"{found['rows']:,}"),
+        ("Pages", f"{found['pages']:,} of about {found['page_bytes']:,} bytes"),
+        ("Size", f"{format_bytes(found['bytes'])} in {len(found['files'])} files"),
+    ):
+        facts.add_row(name, escape(value))
+    out.print(facts)
+    out.print()
+    columns = plain_table()
+    columns.add_column("Column", style="cyan")
+    columns.add_column("Type")
+    for name, kind in found["schema"].items():
+        columns.add_row(escape(name), escape(kind))
+    out.print(columns)
+
+
+def show_verified(path: Path, checked: dict[str, int]) -> None:
+    """Print what was checked."""
+    console().print(
+        f"Version {checked['version']} of {escape(str(path))} is sound: {checked['pages']:,} pages, "
+        f"{_rows(checked['rows'])}, {format_bytes(checked['bytes'])} checked.",
+        soft_wrap=True,
+    )
+
+
+def show_vacuumed(freed: dict[str, Any]) -> None:
+    """Print what was removed."""
+    removed, kept = len(freed["versions"]), ", ".join(map(str, freed["kept"]))
+    versions = "1 old version" if removed == 1 else f"{removed} old versions"
+    size = format_bytes(freed["bytes"])
+    console().print(f"Removed {versions} and {size}; kept: {kept}.", soft_wrap=True)
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -1,0 +1,94 @@
+"""Rows in numbered slots, column by column: the payload of waiting and of cached tuples."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from semistream.core.arrays import Int64Array
+from semistream.engine.bytes_column import BytesColumn, is_bytes
+from semistream.engine.fixed_column import FixedColumn, fixed_width
+from semistream.engine.segmented_columns import SegmentedColumns
+
+
+class SlotRows:
+    """Keeps a row of any Arrow schema for each slot.
+
+    Columns of fixed width take exactly that; strings and bytes share `variable_bytes` with all other columns (lists,
+    structs and so on). Different threads may put, take and drop different slots, but one at a time.
+    """
+
+    def __init__(self, schema: pa.Schema, slots: int, variable_bytes: int) -> None:
+        self._schema = schema
+        kinds = [_kind(field.type) for field in schema]
+        shares = kinds.count("bytes") + (1 if "other" in kinds else 0)
+        share_bytes = variable_bytes // max(1, shares)
+        self._columns: dict[int, FixedColumn | BytesColumn] = {}
+        for index, (field, kind) in enumerate(zip(schema, kinds, strict=True)):
+            if kind == "fixed":
+                self._columns[index] = FixedColumn(field.type, slots)
+            elif kind == "bytes":
+                self._columns[index] = BytesColumn(field.type, slots, share_bytes)
+        self._other_at = [index for index, kind in enumerate(kinds) if kind == "other"]
+        self._other = SegmentedColumns(slots, share_bytes) if self._other_at else None
+        self._bytes = [column for column in self._columns.values() if isinstance(column, BytesColumn)]
+
+    @staticmethod
+    def slot_bytes(schema: pa.Schema) -> int:
+        """Return what a slot takes, without the bytes of variable columns."""
+        total = 0
+        for field in schema:
+            kind = _kind(field.type)
+            total += (fixed_width(field.type) or 0) if kind == "fixed" else BytesColumn.SLOT_BYTES
+        return total
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether rows take bytes beyond their slots."""
+        return bool(self._bytes) or self._other is not None
+
+    def has_room(self, extra_bytes: int) -> bool:
+        """Say whether rows of this size in variable columns fit."""
+        if any(not column.has_room(extra_bytes) for column in self._bytes):
+            return False
+        return self._other is None or self._other.has_room(extra_bytes)
+
+    def put(self, slots: Int64Array, batch: pa.RecordBatch, rows: Int64Array) -> None:
+        """Let slots hold some rows of a batch instead of what they held."""
+        for index, column in self._columns.items():
+            column.put(slots, batch.column(index), rows)
+        if self._other is not None:
+            self._other.put(slots, batch.select(self._other_at).take(pa.array(rows)))
+
+    def take(self, slots: Int64Array) -> pa.RecordBatch:
+        """Return the rows of slots, at least one, in the order given."""
+        taken: dict[int, pa.Array] = {index: column.take(slots) for index, column in self._columns.items()}
+        if self._other is not None:
+            taken.update(zip(self._other_at, self._other.take(slots).columns, strict=True))
+        return pa.RecordBatch.from_arrays([taken[index] for index in range(len(self._schema))], schema=self._schema)
+
+    def drop(self, slots: Int64Array) -> None:
+        """Let slots hold nothing."""
+        for column in self._bytes:
+            column.drop(slots)
+        if self._other is not None:
+            self._other.drop(slots)
+
+    def renumber(self, kept: Int64Array) -> None:
+        """Keep only these slots, numbered in this order; the others must have been dropped."""
+        for column in self._columns.values():
+            column.renumber(kept)
+        if self._other is not None:
+            self._other.renumber(kept)
+
+    def _check(self) -> None:
+        """Assert every invariant, slowly."""
+        for column in self._bytes:
+            column._check()
+        if self._other is not None:
+            self._other._check()
+
+
+def _kind(data_type: pa.DataType) -> str:
+    if fixed_width(data_type) is not None:
+        return "fixed"
+    return "bytes" if is_bytes(data_type) else "other"

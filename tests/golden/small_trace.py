@@ -1,0 +1,148 @@
+"""A master table of ten pages and a stream of sixty tuples, small enough to follow with a pencil.
+
+Page p holds the keys 4p + 1 to 4p + 4, so key 17 is on page 4, key 3 on page 0, key 40 on page 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from semistream.algorithms.assembly import Assembly
+from semistream.algorithms.recipe import Recipe, Setting
+from semistream.algorithms.registry import ALGORITHMS
+from semistream.core.arrays import Float64Array, Int64Array
+from semistream.core.budget import MemoryBudget
+from semistream.core.clock import ModelClock
+from semistream.core.costs import PAPERS
+from semistream.core.stats import JoinStats
+from semistream.engine.stream_input import KeyInput
+from semistream.policies.contract import PageChoice, Queue
+from semistream.store.counting import CountingStore
+from semistream.store.memory import MemoryStore
+
+# fmt: off
+STREAM = [
+    17, 3, 38, 18, 3, 9,      # positions 0 to 5: they fill a queue of six
+    20, 2, 3, 40, 5, 3,       # 6 to 11
+    25, 4, 17, 12, 3, 33,     # 12 to 17
+    1, 19, 3, 29, 8, 2,       # 18 to 23
+    3, 13, 37, 4, 22, 3,      # 24 to 29
+    1, 3, 36, 17, 2, 11,
+    3, 4, 28, 3, 31, 1,
+    39, 3, 2, 6, 18, 3,
+    1, 24, 3, 15, 4, 10,
+    3, 2, 35, 1, 21, 3,
+]
+# fmt: on
+
+
+def page_of(key: int) -> int:
+    """Return the page of a key of the small master table."""
+    return (key - 1) // 4
+
+
+@dataclass
+class Trace:
+    """What an algorithm did."""
+
+    reads: list[tuple[int, int]]
+    """First and last page of each request, as the store saw them, with those before the first tuple."""
+    served: list[tuple[int, int]]
+    """The partition of each read of the disk phase and how many tuples it answered."""
+    waiting: list[int]
+    """How many tuples waited after each of these reads."""
+    entered: list[int]
+    """How many tuples had entered the queue when it came."""
+    stats: JoinStats
+    assembly: Assembly
+
+    @property
+    def pages(self) -> list[int]:
+        """The pages read, where each read is of one page."""
+        assert all(first == last for first, last in self.reads)
+        return [first for first, _ in self.reads]
+
+
+def run_trace(
+    algorithm: str,
+    keys: Sequence[int] = STREAM,
+    *,
+    slots: int = 6,
+    master_rows: int = 40,
+    parameters: Mapping[str, float] | None = None,
+    arrivals: Sequence[float] | None = None,
+    chunk_tuples: int | None = None,
+    seed: int = 0,
+    **sizes: int,
+) -> Trace:
+    """Join bare keys on the model clock with four rows a page, one page a read, and as few slots as wanted."""
+    store = CountingStore(MemoryStore.of_codes(master_rows, row_bytes=100, page_bytes=400), log=True)
+    watched: list[_Watched] = []
+    recipe = _in_small_reads(ALGORITHMS[algorithm], watched)
+    clock = ModelClock(PAPERS)
+    assembly = Assembly(
+        recipe, store, MemoryBudget("4MB"), clock, accounting="papers", seed=seed, parameters=parameters
+    )
+    assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, **sizes})
+    loop, _ = assembly.start(
+        lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock)
+    )
+    for _ in loop.rounds():
+        loop.waiting._check()
+    assert assembly.stats.tuples_in == assembly.stats.tuples_out == len(keys)
+    choice = watched[0]
+    assert store.log is not None
+    return Trace(store.log, choice.served, choice.waiting, choice.entered, assembly.stats, assembly)
+
+
+def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
+    def split(parameters: Mapping[str, float]) -> Any:
+        wanted = recipe.split(parameters)
+        return replace(wanted, read_bytes=wanted.read_bytes if "read_bytes" in parameters else 400)
+
+    def page_choice(setting: Setting) -> PageChoice:
+        watched.append(_Watched(recipe.page_choice(setting)))
+        return watched[0]
+
+    small = {"read_bytes": 400.0} if "read_bytes" in recipe.parameters else {}
+    return replace(recipe, split=split, page_choice=page_choice, parameters={**recipe.parameters, **small})
+
+
+def _chunks(
+    keys: Sequence[int], arrivals: Sequence[float] | None, size: int | None
+) -> Any:
+    codes = np.array(keys, dtype=np.int64)
+    moments: Float64Array | None = None if arrivals is None else np.array(arrivals, dtype=np.float64)
+    size = size or max(1, len(keys))
+    for start in range(0, len(keys), size):
+        yield codes[start : start + size], None if moments is None else moments[start : start + size]
+
+
+class _Watched(PageChoice):
+    """Passes everything on to a page choice and writes down what each read has served."""
+
+    def __init__(self, inside: PageChoice) -> None:
+        self.inside = inside
+        self.needs_positions = inside.needs_positions
+        self.needs_youngest = inside.needs_youngest
+        self.sequential = inside.sequential
+        self.buffers = inside.buffers
+        self.served: list[tuple[int, int]] = []
+        self.waiting: list[int] = []
+        self.entered: list[int] = []
+
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+        return self.inside.choose(queue, input_pending=input_pending)
+
+    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
+        return self.inside.choose_for(buffer, queue, taken)
+
+    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
+        self.served.append((partition, matches))
+        self.waiting.append(queue.count)
+        self.entered.append(queue.entered)
+        self.inside.after_read(partition, matches, queue)
