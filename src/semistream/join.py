@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.arrays import BoolArray
+from semistream.core.arrow_memory import return_freed_memory
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
@@ -23,6 +25,9 @@ from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 
 Batches = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
+_LINGER_SECONDS = 0.02
+"""How long rows that are ready are held back for more while the input is silent."""
+
 On = str | Sequence[str] | Mapping[str, str]
 
 
@@ -133,6 +138,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._plan, self._stream_schema = plan, stream
 
     def _run(self) -> Iterator[pa.RecordBatch]:
+        return_freed_memory()
         first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
         if first is None:
             return
@@ -157,8 +163,12 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         assert output is not None
         rounds = loop.rounds()
         try:
+            flushed = time.monotonic()
             for _ in rounds:
-                yield from output.ready(flush=loop.idle)
+                flush = loop.idle and time.monotonic() - flushed > _LINGER_SECONDS
+                if flush or output.is_due:
+                    yield from output.ready(flush=flush)
+                    flushed = time.monotonic()
             yield from output.ready(flush=True)
         finally:
             loop.close()

@@ -88,9 +88,7 @@ def run_trace(
         recipe, store, MemoryBudget("4MB"), clock, accounting="papers", seed=seed, parameters=parameters
     )
     assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, **sizes})
-    loop, _ = assembly.start(
-        lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock)
-    )
+    loop, _ = assembly.start(lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock))
     for _ in loop.rounds():
         loop.waiting._check()
     assert assembly.stats.tuples_in == assembly.stats.tuples_out == len(keys)
@@ -112,9 +110,7 @@ def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
     return replace(recipe, split=split, page_choice=page_choice, parameters={**recipe.parameters, **small})
 
 
-def _chunks(
-    keys: Sequence[int], arrivals: Sequence[float] | None, size: int | None
-) -> Any:
+def _chunks(keys: Sequence[int], arrivals: Sequence[float] | None, size: int | None) -> Any:
     codes = np.array(keys, dtype=np.int64)
     moments: Float64Array | None = None if arrivals is None else np.array(arrivals, dtype=np.float64)
     size = size or max(1, len(keys))

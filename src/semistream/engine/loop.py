@@ -63,6 +63,7 @@ class JoinLoop:
         self._chunk: Chunk | None = None
         self._used = 0
         self._taken = 0
+        self._silent = False
         self._hit_rate = 0.0
         self._waits = Waits(clock, stats)
 
@@ -85,8 +86,8 @@ class JoinLoop:
 
     @property
     def idle(self) -> bool:
-        """Whether there is no input just now, so that finished rows should not be held back for more."""
-        return self._chunk is None
+        """Whether there was no input when last asked for, so that finished rows should not be held back for more."""
+        return self._silent
 
     def close(self) -> None:
         """Stop the input; the loop must not be used afterwards."""
@@ -112,6 +113,7 @@ class JoinLoop:
     def _has_input(self) -> bool:
         if self._chunk is None:
             self._chunk, self._used = self._stream.poll(), 0
+            self._silent = self._chunk is None
             if self._chunk is not None:
                 self._start(self._chunk)
         return self._chunk is not None and self._available(self._chunk) > self._used

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
@@ -9,7 +10,7 @@ from threading import RLock
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int64Array
+from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.errors import RowTooLargeError
 from semistream.core.keys import KeyCodec
 from semistream.engine.gather import concatenate
@@ -23,11 +24,19 @@ DeadLetters = Callable[[pa.RecordBatch, str], None]
 """Takes stream rows that cannot be processed, and the reason."""
 
 
+@dataclass(frozen=True)
+class _Untaken:
+    """Master rows that are still in their pages, because there are too many for one batch."""
+
+    pages: PageSet
+    rows: Int64Array
+
+
 @dataclass
 class _Pending:
     """What has been found and is not yet handed out."""
 
-    waited: list[tuple[Int64Array, pa.RecordBatch | None]] = field(default_factory=list)
+    waited: deque[tuple[Int64Array, pa.RecordBatch | _Untaken | None]] = field(default_factory=deque)
     """Slots of rows that waited, and their master rows."""
     arrived: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = field(default_factory=list)
     """Rows that were answered on arrival, and their master rows."""
@@ -40,8 +49,8 @@ class _Pending:
 class Output:
     """Collects what the phases of a join find and hands out record batches of about `batch_bytes`.
 
-    Master rows are copied out of their pages at once; rows of waiting tuples are left in their slots until a batch is
-    complete or `most_slots` are held. Where keys are hashed, a match counts only if the keys themselves are equal. May
+    Master rows are copied out of their pages at once, unless one read has answered more than a batch; rows of waiting
+    tuples are left in their slots until a batch is complete or `most_slots` are held. Where keys are hashed, a match counts only if the keys themselves are equal. May
     be called from two threads.
     """
 
@@ -100,24 +109,32 @@ class Output:
         if not len(rows):
             return
         slots, rows = self._expanded(slots, rows, pages)
-        master = pages.take(rows, self.taken_columns) if self.taken_columns else None
         if self._verify:
-            assert master is not None
-            same = self._same_key(self._rows.take(slots), master)
+            same = self._verified(slots, pages, rows)
             if not same.all():
                 self._leave_unmatched(np.setdiff1d(slots[~same], slots[same]))
-                slots, master = slots[same], master.filter(pa.array(same))
+                slots, rows = slots[same], rows[same]
         if self._plan.how in ("semi", "anti"):
-            master = None
             slots = np.unique(slots) if self._expand else slots
         if not len(slots):
             return
-        if self._plan.keeps_matched:
-            with self._lock:
-                self._pending.waited.append((slots, master))
-                self._count(len(slots), master, slots=len(slots))
-        else:
+        if not self._plan.keeps_matched:
             self._rows.free(slots)
+        elif not self._plan.master_columns:
+            self._collect(slots, None)
+        else:
+            step = max(1, int(self._batch_bytes / max(1.0, self._master_row_bytes)))
+            if self._master_row_bytes and len(slots) <= step:
+                self._collect(slots, pages.take(rows, self.taken_columns))
+            else:
+                step = step if self._master_row_bytes else 256
+                for start in range(0, len(slots), step):
+                    self._collect(slots[start : start + step], _Untaken(pages, rows[start : start + step]))
+
+    def _collect(self, slots: Int64Array, master: pa.RecordBatch | _Untaken | None) -> None:
+        with self._lock:
+            self._pending.waited.append((slots, master))
+            self._count(len(slots), master, slots=len(slots))
 
     def _leave_unmatched(self, slots: Int64Array) -> None:
         if not len(slots):
@@ -172,7 +189,7 @@ class Output:
         if self._verify:
             assert master is not None
             stream = batch.take(pa.array(stream_rows))
-            same = self._same_key(stream, master)
+            same = self._same_key(stream, master, self.taken_columns)
             if not same.all():
                 self.unmatched_on_arrival(batch, np.setdiff1d(stream_rows[~same], stream_rows[same]))
                 kept = pa.array(same)
@@ -192,21 +209,39 @@ class Output:
     # What is handed out.
 
     def ready(self, *, flush: bool = False) -> Iterator[pa.RecordBatch]:
-        """Hand out what is due, or with `flush` all there is."""
+        """Hand out what is due, or with `flush` all there is, in batches of about the wanted size."""
         if not (flush or self.is_due):
             return
         with self._lock:
             pending, self._pending = self._pending, _Pending()
-        if pending.waited:
-            stream = self._leave([slots for slots, _ in pending.waited])
-            yield self._plan.assemble(stream, _concatenated([master for _, master in pending.waited]))
+        while pending.waited:
+            yield self._next_waited(pending.waited)
         if pending.arrived:
             stream = concatenate([stream for stream, _ in pending.arrived])
-            yield self._plan.assemble(stream, _concatenated([master for _, master in pending.arrived]))
+            masters = [master for _, master in pending.arrived if master is not None]
+            pending.arrived = []
+            yield self._plan.assemble(stream, concatenate(masters) if masters else None)
         if pending.unmatched_waited:
             yield self._plan.assemble(self._leave(pending.unmatched_waited), None)
         if pending.unmatched_arrived:
             yield self._plan.assemble(concatenate(pending.unmatched_arrived), None)
+
+    def _next_waited(self, waited: deque[tuple[Int64Array, pa.RecordBatch | _Untaken | None]]) -> pa.RecordBatch:
+        """Assemble the first of the rows that waited."""
+        slots: list[Int64Array] = []
+        masters: list[pa.RecordBatch] = []
+        per_row = 16 + self._stream_row_bytes + self._master_row_bytes
+        rows = 0
+        while waited and (not rows or (rows + len(waited[0][0])) * per_row <= 1.25 * self._batch_bytes):
+            of_piece, master = waited.popleft()
+            rows += len(of_piece)
+            slots.append(of_piece)
+            if isinstance(master, _Untaken):
+                master = master.pages.take(master.rows, self.taken_columns)
+                self._master_row_bytes = max(1.0, master.nbytes / max(1, master.num_rows))
+            if master is not None:
+                masters.append(master)
+        return self._plan.assemble(self._leave(slots), concatenate(masters) if masters else None)
 
     def _leave(self, pieces: Sequence[Int64Array]) -> pa.RecordBatch:
         slots = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -226,22 +261,30 @@ class Output:
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         return np.repeat(tuples, lengths), np.repeat(rows, lengths) + within
 
-    def _same_key(self, stream: pa.RecordBatch, master: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _verified(self, slots: Int64Array, pages: PageSet, rows: Int64Array) -> BoolArray:
+        """Say which tuples that waited have the very key of their master row, a piece at a time."""
+        step = max(256, int(self._batch_bytes / (16 + self._stream_row_bytes)))
+        same = [
+            self._same_key(
+                self._rows.take(slots[start : start + step]),
+                pages.take(rows[start : start + step], self._plan.master_keys),
+                self._plan.master_keys,
+            )
+            for start in range(0, len(slots), step)
+        ]
+        return same[0] if len(same) == 1 else np.concatenate(same)
+
+    def _same_key(self, stream: pa.RecordBatch, master: pa.RecordBatch, columns: tuple[str, ...]) -> BoolArray:
         ours = [stream.column(stream.schema.get_field_index(name)) for name in self._plan.stream_keys]
-        theirs = [master.column(self.taken_columns.index(name)) for name in self._plan.master_keys]
+        theirs = [master.column(columns.index(name)) for name in self._plan.master_keys]
         return self._codec.same_key(ours, theirs)
 
-    def _count(self, rows: int, master: pa.RecordBatch | None, *, slots: int = 0) -> None:
-        if master is not None:
-            # To ask a batch for its size takes longer than to fill it, so small batches are estimated.
+    def _count(self, rows: int, master: pa.RecordBatch | _Untaken | None, *, slots: int = 0) -> None:
+        if isinstance(master, pa.RecordBatch):
+            # To ask a batch for its size takes longer than to fill it, so most are estimated.
             self._master_batches += 1
-            if rows > 65_536 or self._master_batches % 16 == 1:
-                self._master_row_bytes = master.nbytes / max(1, rows)
+            if self._master_batches % 16 == 1:
+                self._master_row_bytes = max(1.0, master.nbytes / max(1, rows))
         per_row = 16 + self._stream_row_bytes + (self._master_row_bytes if master is not None else 0)
         self._pending.size_bytes += int(rows * per_row)
         self._pending.slots += slots
-
-
-def _concatenated(masters: list[pa.RecordBatch | None]) -> pa.RecordBatch | None:
-    rows = [master for master in masters if master is not None]
-    return concatenate(rows) if rows else None

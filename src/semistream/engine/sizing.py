@@ -128,7 +128,7 @@ def real_sizes(
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
-    output_bytes = min(4_000_000, memory // 32) if slot_bytes else 0
+    output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, memory // 24)
     cache_bytes = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
@@ -138,7 +138,8 @@ def real_sizes(
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
         "disk buffer": 3 * split.buffers * read_bytes,
-        "output": 3 * output_bytes + output_slots * slot_bytes,
+        "output": 4 * output_bytes + output_slots * slot_bytes,
+        "work space": memory // 16,
         "input": 2 * chunk_bytes,
         "cache": cache_bytes,
         "handover buffer": handover_bytes,
@@ -171,7 +172,7 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        slots_per_block=int(1.1 * read_bytes / (queue_bytes + elsewhere)),
+        slots_per_block=0 if slot_bytes else int(1.1 * read_bytes / queue_bytes),
     )
 
 

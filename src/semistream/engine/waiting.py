@@ -52,6 +52,7 @@ class WaitingTuples:
     def resize(self, capacity: int) -> None:
         """Change how many tuples can wait; only while none does."""
         assert not self.count, "tuples wait"
+        self._codes = self._references = self._sequence = self._next_chunk = _NO_INT32  # freed before the new ones
         self.capacity = capacity
         self._chunk_tuples = chunk_tuples(capacity, self.partition_count)
         chunks = chunk_count(capacity, self.partition_count)
