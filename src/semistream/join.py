@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,10 @@ import pyarrow as pa
 from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.arrays import BoolArray
-from semistream.core.arrow_memory import return_freed_memory
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
+from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan, plan_output
@@ -24,11 +25,11 @@ from semistream.engine.stream_input import BatchInput, Chunk
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 
-Batches = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
+Batches: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
 _LINGER_SECONDS = 0.02
 """How long rows that are ready are held back for more while the input is silent."""
 
-On = str | Sequence[str] | Mapping[str, str]
+On: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 
 def join(
@@ -129,7 +130,9 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         """Return all that is left as one table."""
         batches = list(self)
         if self._plan is None:
-            raise InvalidSettingError("The stream had no batch, so its schema is not known: pass a reader with a schema.")
+            raise InvalidSettingError(
+                "The stream had no batch, so its schema is not known: pass a reader with a schema."
+            )
         return pa.Table.from_batches(batches, schema=self._plan.schema)
 
     def _prepare(self, stream: pa.Schema) -> None:
@@ -137,7 +140,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._store.codec.check(plan.stream_keys, [stream.field(name).type for name in plan.stream_keys])
         self._plan, self._stream_schema = plan, stream
 
-    def _run(self) -> Iterator[pa.RecordBatch]:
+    def _run(self) -> Generator[pa.RecordBatch]:
         return_freed_memory()
         first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
         if first is None:
@@ -264,10 +267,12 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     for field in schema:
         if field.name not in batch.schema.names:
-            raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch.")
+            raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch: restart.")
         found = batch.schema.field(field.name).type
         if found != field.type:
-            raise SchemaDriftError(f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch.")
+            raise SchemaDriftError(
+                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch."
+            )
     return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)
 
 

@@ -9,8 +9,9 @@ frequent one (SSCJ).
 Recipe: oldest first, tuple cache with a threshold, refill, one phase after the other.
 
 Deviations: the threshold is not printed. A master tuple of mean frequency matches in proportion to waiting tuples per
-master row, so the default is 24 times that ratio, at least 3. A key that is asked for as often but is absent from the master table is remembered in the cache, too. A key
-with several master rows is never cached. SSCJ takes the least frequent entries as of its last scan of the cache.
+master row, so the default is 24 times that ratio, at least 3. A key that is asked for as often but is absent from the
+master table is remembered in the cache, too. A key with several master rows is never cached. SSCJ takes the least
+frequent entries as of its last scan of the cache.
 """
 
 from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
@@ -41,9 +42,7 @@ CACHEJOIN = Recipe(
     summary="caches master tuples that match often; a full cache overwrites a random one",
     paper="Naeem, Dobbie, Weber: A lightweight stream-based join with limited resource consumption (CACHEJOIN)",
     caching=TupleCaching(above_threshold, random_overwrite),
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]
-    ),
+    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]),
     parameters=CACHE_PARAMETERS,
 )
 

@@ -2,7 +2,8 @@
 
 Paper: Polyzotis et al., Meshing streaming updates with persistent data in an active data warehouse; as described in the
 HYBRIDJOIN paper. The master table is read round and round in sequence, without an index. The queue has as many equal
-parts as the table has partitions; in each iteration one part enters and the oldest, having met all of the table, leaves.
+parts as the table has partitions; in each iteration one part enters and the oldest, which has met all of the table,
+leaves.
 
 Recipe: ring, equal parts, no cache, one phase after the other.
 

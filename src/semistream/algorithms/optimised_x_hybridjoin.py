@@ -17,9 +17,7 @@ OPTIMISED_X_HYBRIDJOIN = Recipe(
     summary="arriving tuples probe the pinned, most used master tuples; only misses wait",
     paper="Naeem, Dobbie, Weber: Optimised X-HYBRIDJOIN for near-real-time data warehousing",
     caching=TupleCaching(),
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]
-    ),
+    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]),
     parameters={"read_bytes": 0, "cache_share": 0.1},
     sorted_by_use=True,
 )

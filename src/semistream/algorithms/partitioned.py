@@ -14,20 +14,23 @@ Warning: a tuple of a rarely used partition may wait without bound while input g
 flaw, kept here so that it can be measured.
 """
 
-from semistream.algorithms.recipe import BlockCaching, Recipe
+from semistream.algorithms.recipe import BlockCaching, Recipe, Setting
 from semistream.engine.sizing import Split
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Refill
+
+
+def _threshold(setting: Setting) -> int:
+    """Return the tuples at which a slot is full: a multiple of what a slot has on average when the buffer is full."""
+    return max(2, round(setting["threshold"] * setting.waiting_slots / setting.partition_count))
+
 
 PARTITIONED = Recipe(
     name="partitioned",
     summary="reads a partition when enough tuples wait for it; a tuple may wait without bound",
     paper="Chakraborty, Singh: A partition-based approach to support streaming updates over persistent data",
-    page_choice=lambda setting: FullSlot(
-        threshold=max(2, round(setting["threshold"] * setting.waiting_slots / setting.partition_count)),
-        trickle=int(setting["trickle"]),
-    ),
-    intake=lambda setting: Refill(step=max(1, int(setting["threshold"] * setting.waiting_slots / setting.partition_count))),
+    page_choice=lambda setting: FullSlot(_threshold(setting), int(setting["trickle"])),
+    intake=lambda setting: Refill(step=_threshold(setting)),
     caching=BlockCaching(),
     split=lambda parameters: Split(cache_share=parameters["cache_share"], blocks=True, partition_bytes=4),
     parameters={"threshold": 2.0, "trickle": 2, "cache_share": 0.05},

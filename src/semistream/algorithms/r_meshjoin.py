@@ -1,8 +1,8 @@
 """R-MESHJOIN, reduced MESHJOIN.
 
-Paper: Naeem, Dobbie, Weber, Alam: R-MESHJOIN; as described in the papers on X-HYBRIDJOIN and OP-CACHEJOIN. MESHJOIN with
-one more parameter, so that the disk buffer no longer depends on the size of the master table and memory can be divided
-better. The access to the table is unchanged.
+Paper: Naeem, Dobbie, Weber, Alam: R-MESHJOIN; as described in the papers on X-HYBRIDJOIN and OP-CACHEJOIN. MESHJOIN
+with one more parameter, so that the disk buffer no longer depends on the size of the master table and memory can be
+divided better. The access to the table is unchanged.
 
 Recipe: ring, equal parts, no cache, one phase after the other, and a disk buffer of its own size.
 

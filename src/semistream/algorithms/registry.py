@@ -50,6 +50,4 @@ def algorithm_named(name: str) -> Recipe:
     try:
         return ALGORITHMS[name]
     except KeyError:
-        raise UnknownAlgorithmError(
-            f"There is no algorithm {name!r}: choose one of {', '.join(ALGORITHMS)}."
-        ) from None
+        raise UnknownAlgorithmError(f"There is no algorithm {name!r}: choose one of {', '.join(ALGORITHMS)}.") from None

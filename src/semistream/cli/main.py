@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from semistream import __version__
+from semistream.cli import interruption
 from semistream.cli.algorithms import algorithms
 from semistream.cli.bench import bench
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
-
-_TERMINATED = 128 + signal.SIGTERM
 
 app = typer.Typer(
     name="semistream",
@@ -49,12 +45,7 @@ def semistream(
         typer.echo(context.get_help())
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    # An exception and not the end of the process, so that half-written files are removed.
-    sys.exit(_TERMINATED)
-
-
 def main() -> None:
     """Run the command line and exit."""
-    signal.signal(signal.SIGTERM, _terminate)
+    interruption.install()
     app(prog_name="semistream")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -16,13 +16,12 @@ def kernel(function: Function) -> Function:
     In an installation that cannot be written to, the cache moves to a temporary folder instead of failing.
     """
     from numba import njit
+    from numba.core import config
 
+    compiler = njit(nogil=True, cache=True)
     try:
-        compiled: Function = njit(nogil=True, cache=True)(function)
+        return cast(Function, compiler(function))
     except RuntimeError:
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(tempfile.gettempdir()) + f"/semistream-kernels-{os.getuid()}")
-        from numba.core import config
-
-        config.reload_config()
-        compiled = njit(nogil=True, cache=True)(function)
-    return compiled
+        os.environ.setdefault("NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/semistream-kernels-{os.getuid()}")
+        config.reload_config()  # type: ignore[no-untyped-call]
+        return cast(Function, compiler(function))

@@ -65,6 +65,9 @@ SSD = CostProfile(name="ssd", seek_seconds=100e-6, request_seconds=20e-6, bytes_
 REMOTE = CostProfile(name="remote", seek_seconds=5e-3, request_seconds=5e-3, bytes_per_second=200e6, **_TODAY_CPU)
 """A database or object store some milliseconds away."""
 
+NO_COSTS = CostProfile("none", 0, 0, float("inf"), 0, 0, 0, 0, 0, 0, 0)
+"""For the wall clock, where work takes its own time."""
+
 PROFILES = {profile.name: profile for profile in (PAPERS, SSD, REMOTE)}
 
 

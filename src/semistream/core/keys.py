@@ -40,8 +40,8 @@ class KeyCodec:
     """Codes the key of one master table; stream keys are brought to the master's types without loss.
 
     A single integer-like key is its own code and keeps its order. Any other key is hashed: then equal keys have equal
-    codes, but equal codes must be verified with `same_key`. Nulls never match. NaN equals NaN and -0.0 equals 0.0, as in
-    Spark's joins.
+    codes, but equal codes must be verified with `same_key`. Nulls never match. NaN equals NaN and -0.0 equals 0.0, as
+    in Spark's joins.
     """
 
     def __init__(self, master_types: Sequence[pa.DataType]) -> None:

@@ -104,8 +104,8 @@ _NOTHING = np.empty(0, dtype=np.uint8)
 
 
 @kernel
-def _total(offsets: Any, rows: Int64Array) -> int:
-    total = 0
+def _total(offsets: Any, rows: Int64Array) -> Any:
+    total = np.int64(0)
     for index in range(rows.shape[0]):
         total += np.int64(offsets[rows[index] + 1]) - np.int64(offsets[rows[index]])
     return total
@@ -114,7 +114,7 @@ def _total(offsets: Any, rows: Int64Array) -> int:
 @kernel
 def _append(
     heap: UInt8Array,
-    used: int,
+    used: Any,
     starts: Int64Array,
     lengths: Int32Array,
     slots: Int64Array,
@@ -132,7 +132,7 @@ def _append(
 
 
 @kernel
-def _offsets(lengths: Int32Array, slots: Int64Array, offsets: Any) -> tuple[int, int]:
+def _offsets(lengths: Int32Array, slots: Int64Array, offsets: Any) -> tuple[Any, int]:
     total = np.int64(0)
     nulls = 0
     for index in range(slots.shape[0]):

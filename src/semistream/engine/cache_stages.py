@@ -42,12 +42,17 @@ class CacheStage(ABC):
     def load(self, reader: PartitionReader) -> None:
         """Read what must be in memory before the first tuple comes."""
 
-    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Return for each tuple where its answer is, or -1."""
         raise AssertionError("this stage does not probe on arrival")
 
     def answer(
-        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        chunk: Chunk,  # noqa: ARG002
+        rows: Int64Array,  # noqa: ARG002
+        slots: Int64Array,  # noqa: ARG002
+        output: Output | None,  # noqa: ARG002
     ) -> int:
         """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
         raise AssertionError("this stage does not probe on arrival")
@@ -60,12 +65,12 @@ class CacheStage(ABC):
         """Return how many master rows `answer_waiting` looks up in the waiting tuples."""
         return 0
 
-    def after_read(
+    def after_read(  # noqa: B027
         self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
     ) -> None:
         """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1."""
 
-    def after_batch(self, waiting: WaitingTuples) -> None:
+    def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
         """Called whenever no tuple waits."""
 
 
@@ -73,7 +78,13 @@ class CachedTuples(CacheStage):
     """Master tuples cached by key code; new ones enter as `admission` decides, or none without it."""
 
     def __init__(
-        self, cache: TupleCache, admission: Admission | None, columns: tuple[str, ...], *, unique: bool, stats: JoinStats
+        self,
+        cache: TupleCache,
+        admission: Admission | None,
+        columns: tuple[str, ...],
+        *,
+        unique: bool,
+        stats: JoinStats,
     ) -> None:
         self.cache = cache
         self.counts_frequencies = admission is not None
@@ -104,7 +115,12 @@ class CachedTuples(CacheStage):
         return self.cache.find(codes)
 
     def answer(
-        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        chunk: Chunk,
+        rows: Int64Array,
+        slots: Int64Array,
+        output: Output | None,
     ) -> int:
         """Answer from the cached rows."""
         self.cache.use(slots)
@@ -215,7 +231,12 @@ class UsefulBlocks(CacheStage):
         return int((found < 0).sum())
 
     def after_read(
-        self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,  # noqa: ARG002
     ) -> None:
         """Keep the block that was read if it is worth more than another."""
         self._served += len(rows)

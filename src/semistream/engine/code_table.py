@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
@@ -48,7 +50,7 @@ class CodeTable:
 
 
 @kernel
-def _home(code: int, shift: int) -> int:
+def _home(code: Any, shift: int) -> Any:
     return np.int64((np.uint64(code) * _FACTOR) >> np.uint64(shift))
 
 

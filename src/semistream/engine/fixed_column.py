@@ -75,7 +75,6 @@ class FixedColumn:
         data = np.packbits(taken, bitorder="little") if pa.types.is_boolean(self._type) else taken
         return pa.Array.from_buffers(self._type, len(slots), [mask, pa.py_buffer(data)])
 
-
     def renumber(self, kept: Int64Array) -> None:
         """Keep only these slots, numbered in this order."""
         per_slot = 1 if self._width in _WORDS else self._width

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
 
 
-def gather(
-    batches: Sequence[pa.RecordBatch | None], which: Int32Array, rows: Int64Array
-) -> tuple[pa.RecordBatch, Int64Array]:
+def gather(batches: Sequence[Any], which: Int32Array, rows: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
     """Return at least one row batch by batch, and the order they come in: output row i is input row order[i].
 
     Rows of one batch stay in the order given. Each batch is touched once, which is much cheaper than random access. A

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
 from semistream.core.compile import kernel
-from semistream.core.costs import CostProfile
+from semistream.core.costs import NO_COSTS
 from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import match
@@ -23,8 +23,9 @@ from semistream.policies.contract import Intake, PageChoice
 from semistream.store.contract import PageSet
 
 _NONE = np.empty(0, dtype=np.int64)
-_TOO_LARGE = "A stream row, or the page of the master row it needs, is too large for the memory budget: give more memory."
-_FREE_OF_CHARGE = CostProfile("free", *[0.0] * 2, float("inf"), *[0.0] * 7)
+_TOO_LARGE = (
+    "A stream row, or the page of the master row it needs, is too large for the memory budget: give more memory."
+)
 
 
 class JoinLoop:
@@ -59,7 +60,7 @@ class JoinLoop:
         self._cache = cache
         self._output = output
         self._rows = stream_rows
-        self._costs = clock.costs if isinstance(clock, ModelClock) else _FREE_OF_CHARGE
+        self._costs = clock.costs if isinstance(clock, ModelClock) else NO_COSTS
         self._chunk: Chunk | None = None
         self._used = 0
         self._taken = 0
@@ -67,7 +68,7 @@ class JoinLoop:
         self._hit_rate = 0.0
         self._waits = Waits(clock, stats)
 
-    def rounds(self) -> Iterator[None]:
+    def rounds(self) -> Generator[None]:
         """Run the join and yield after each round, until the input has ended and every tuple has left."""
         if self._cache is not None:
             self._cache.load(self._reader)

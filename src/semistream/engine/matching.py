@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semistream.core.arrays import Int64Array
@@ -28,7 +30,7 @@ def run_lengths(page_codes: Int64Array, rows: Int64Array) -> Int64Array:
 
 
 @kernel
-def find_in(page_codes: Int64Array, low: int, high: int, code: int) -> int:
+def find_in(page_codes: Int64Array, low: Any, high: Any, code: Any) -> Any:
     """Return the first row of `code` among the ascending rows from `low` up to but not including `high`, or -1."""
     if high <= low:
         return -1

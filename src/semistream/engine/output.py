@@ -50,8 +50,8 @@ class Output:
     """Collects what the phases of a join find and hands out record batches of about `batch_bytes`.
 
     Master rows are copied out of their pages at once, unless one read has answered more than a batch; rows of waiting
-    tuples are left in their slots until a batch is complete or `most_slots` are held. Where keys are hashed, a match counts only if the keys themselves are equal. May
-    be called from two threads.
+    tuples are left in their slots until a batch is complete or `most_slots` are held. Where keys are hashed, a match
+    counts only if the keys themselves are equal. May be called from two threads.
     """
 
     def __init__(

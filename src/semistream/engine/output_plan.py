@@ -61,8 +61,8 @@ def plan_output(
     """Return the plan, or raise an error that names what does not fit.
 
     `on` pairs each key column of the stream with the master's; `columns` are the master's columns to add, by default
-    all but its key; `replace` puts a master column in the place of a stream column; `suffix` is added to a master column
-    whose name the stream has too.
+    all but its key; `replace` puts a master column in the place of a stream column; `suffix` is added to a master
+    column whose name the stream has too.
     """
     if how not in JOIN_TYPES:
         raise InvalidSettingError(f"{how!r} is not a kind of join: choose one of {', '.join(JOIN_TYPES)}.")
@@ -104,7 +104,9 @@ def plan_output(
                     )
                 shown = name + suffix
                 if shown in taken:
-                    raise NameClashError(f"The column {name!r} with the suffix {suffix!r} exists already: choose another.")
+                    raise NameClashError(
+                        f"The column {name!r} with the suffix {suffix!r} exists already: choose another."
+                    )
             taken.add(shown)
             add_master(name, shown)
     stream_keys = tuple(ours for ours, _ in on)

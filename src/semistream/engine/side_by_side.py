@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from threading import Condition, Thread
 from typing import Any
@@ -37,7 +37,7 @@ class SideBySideLoop(JoinLoop):
         self._stopping = False
         self._failure: BaseException | None = None
 
-    def rounds(self) -> Iterator[None]:
+    def rounds(self) -> Generator[None]:
         """Run the join and yield now and then, until the input has ended and every tuple has left."""
         if self._cache is not None:
             self._cache.load(self._reader)

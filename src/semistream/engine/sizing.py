@@ -120,8 +120,8 @@ def real_sizes(
     """Return sizes so that what is allocated stays within the budget.
 
     `slot_bytes` is what the row of a waiting stream tuple takes in columns of fixed width (0 if only keys are joined),
-    `stream_variable_bytes` in all others, and `stream_row_bytes` what it takes as an Arrow row; of a cached master tuple `cached_slot_bytes` is what it takes in
-    columns of fixed width and `cached_variable_bytes` in all others.
+    `stream_variable_bytes` in all others, and `stream_row_bytes` what it takes as an Arrow row; of a cached master
+    tuple `cached_slot_bytes` is what it takes in columns of fixed width and `cached_variable_bytes` in all others.
     """
     memory = budget.total_bytes
     usual = min(max(memory // 128, 64_000), 1_000_000)

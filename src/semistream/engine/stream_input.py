@@ -58,7 +58,7 @@ class StreamInput(ABC):
     def wait(self) -> None:
         """Block until `poll` may return tuples or the input has ended."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Stop whatever produces the input."""
 
 

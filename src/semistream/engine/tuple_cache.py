@@ -63,7 +63,8 @@ class TupleCache:
         if not len(new) or (self._replacement is None and self.count == self.capacity):
             return 0
         if rows is not None and self._rows is not None and self._rows.is_variable:
-            if not self._rows.has_room(int(rows.nbytes * len(new) / rows.num_rows)):
+            added_bytes = int(rows.nbytes * len(new) / rows.num_rows)
+            if not self._rows.has_room(added_bytes):
                 self._shrink()
                 return 0
         codes = codes[new]

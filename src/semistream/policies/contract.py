@@ -66,13 +66,13 @@ class PageChoice(ABC):
 
     @abstractmethod
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
-        """Return the partitions to read now, one request each; may be empty while `input_pending` says more may come."""
+        """Return the partitions to read now, one request each; may be empty while `input_pending`: more may come."""
 
     def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:  # noqa: ARG002
         """Return the partition to load into one of several buffers, other than `taken`; -1 if there is none."""
         raise AssertionError("this choice has one buffer")
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
+    def after_read(self, partition: int, matches: int, queue: Queue) -> None:  # noqa: B027
         """Learn how many waiting tuples a read of `partition` answered."""
 
 

@@ -49,8 +49,8 @@ class MasterStore(ABC):
     """A master table whose rows are sorted by key code and grouped into pages.
 
     Pages are numbered from 0; all rows of one code are on one page; pages may differ in size. One instance shows one
-    version of the table for as long as it lives. `locate` and `read` may be called from several threads at once. A store
-    must not cache rows: memory belongs to the join's budget.
+    version of the table for as long as it lives. `locate` and `read` may be called from several threads at once. A
+    store must not cache rows: memory belongs to the join's budget.
     """
 
     schema: pa.Schema
