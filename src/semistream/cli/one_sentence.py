@@ -80,6 +80,7 @@ def _usage_sentence(error: Exception) -> str:
     message: str = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "semistream"
+    message = message.replace("Value error, ", "")
     return f"{' '.join(message.split()).rstrip('.')}; see `{command} --help`."
 
 

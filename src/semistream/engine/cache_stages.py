@@ -191,19 +191,23 @@ class PinnedPages(CacheStage):
 class UsefulBlocks(CacheStage):
     """Partitions kept because they serve many tuples; arriving tuples are matched with them first.
 
-    After a read the block stays if it has served more than the resident block that has served least. With `adapt`, the
-    share of memory that blocks get moves, each time no tuple waits, into the direction in which reads become fewer.
+    After a read the block stays if it has served more than the resident block that has served least. With
+    `slots_per_block`, the memory of blocks and of waiting tuples can be exchanged at that rate: whenever no tuple waits
+    and enough has been seen, it moves on in the direction in which a read has come to serve more tuples.
     """
+
+    _BATCHES_PER_MOVE = 4
+    _SHARE_PER_MOVE = 16
 
     def __init__(self, resident: ResidentPages, utility: BlockUtility, *, slots_per_block: int = 0) -> None:
         self.resident = resident
         self._utility = utility
         self._slots_per_block = slots_per_block
-        self._most = resident.capacity
         self._served = 0
         self._reads = 0
+        self._batches = 0
         self._last_gain = 0.0
-        self._step = 1
+        self._direction = 1
 
     def load(self, reader: PartitionReader) -> None:
         """Start empty."""
@@ -258,17 +262,23 @@ class UsefulBlocks(CacheStage):
         if not self._reads:
             return
         self._utility.age()
-        gain = self._served / self._reads
-        if self._slots_per_block:
+        self._batches += 1
+        if self._slots_per_block and self._batches % self._BATCHES_PER_MOVE == 0:
+            gain = self._served / self._reads
             if gain < self._last_gain:
-                self._step = -self._step
-            wanted = self.resident.capacity + self._step * max(1, self._most // 32)
-            blocks = min(max(1, wanted), self._most)
-            freed = (self.resident.capacity - blocks) * self._slots_per_block
-            if waiting.capacity + freed >= self._slots_per_block:
-                while len(self.resident) > blocks:
-                    self.resident.drop(self._utility.least(self.resident.partitions))
-                self.resident.resize(blocks)
-                waiting.resize(waiting.capacity + freed)
-        self._last_gain = gain
-        self._served = self._reads = 0
+                self._direction = -self._direction
+            self._last_gain = gain
+            self._served = self._reads = 0
+            self._move(waiting)
+
+    def _move(self, waiting: WaitingTuples) -> None:
+        total = self.resident.capacity + waiting.capacity // self._slots_per_block
+        moved = self._direction * max(1, total // self._SHARE_PER_MOVE)
+        blocks = min(max(1, self.resident.capacity + moved), total - max(1, total // 8))
+        freed = (self.resident.capacity - blocks) * self._slots_per_block
+        if blocks < 1 or waiting.capacity + freed < self._slots_per_block:
+            return
+        while len(self.resident) > blocks:
+            self.resident.drop(self._utility.least(self.resident.partitions))
+        self.resident.resize(blocks)
+        waiting.resize(waiting.capacity + freed)

@@ -1,0 +1,128 @@
+"""The entry: help, version, misuse, interrupts, and what is imported when."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import fail, run, succeed
+
+import semistream
+from semistream.cli.one_sentence import sentence
+
+HEAVY = {"numpy", "pyarrow", "numba"}
+
+
+def _process(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", "from semistream.cli.main import main; main()", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], [], ["bench", "--help"], ["master", "build", "--help"], ["--version"]]
+)
+def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from semistream.cli.main import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print('heavy:', sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    assert "heavy: []" in done.stdout
+
+
+def test_help_names_every_command() -> None:
+    shown = succeed("--help")
+    assert all(name in shown for name in ("algorithms", "bench", "master", "--debug", "--version"))
+
+
+def test_without_a_command_help_is_shown() -> None:
+    assert "Usage" in succeed()
+    assert "vacuum" in succeed("master")
+
+
+def test_version_is_the_version_of_the_package() -> None:
+    assert succeed("--version") == f"semistream {semistream.__version__}\n"
+
+
+def test_an_unknown_command_is_a_misuse() -> None:
+    assert fail("benhc", code=2).startswith("No such command 'benhc'")
+
+
+def test_an_unknown_option_is_a_misuse_that_names_the_help() -> None:
+    said = fail("bench", "--tulpes", "5", code=2)
+    assert said.startswith("No such option: --tulpes")
+    assert said.endswith("see `semistream bench --help`.")
+
+
+def test_a_missing_argument_is_a_misuse() -> None:
+    assert "SOURCE" in fail("master", "build", code=2)
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_debug_shows_the_traceback_wherever_it_stands(place: int) -> None:
+    arguments = ["bench", "--algorithm", "quickjoin"]
+    arguments.insert(place, "--debug")
+    process = _process(*arguments)
+    _, shown = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" in shown
+    assert "UnknownAlgorithmError" in shown
+
+
+def test_an_error_of_the_system_is_a_sentence_with_the_path() -> None:
+    said = sentence(PermissionError(13, "Permission denied", "/locked"))
+    assert said == "The system refuses /locked: permission denied; check the path, its permissions and the disk."
+
+
+def test_an_unexpected_error_says_how_to_see_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("two\nlines")
+
+    monkeypatch.setattr("semistream.cli.bench_runs.run", broken)
+    said = fail("bench", "--algorithm", "cachejoin")
+    assert said.startswith("Something unexpected happened (ValueError: two lines)")
+    assert "--debug" in said
+
+
+def test_an_interrupt_ends_with_code_130_and_a_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("semistream.cli.bench_runs.run", interrupted)
+    result = run("bench", "--algorithm", "cachejoin")
+    assert result.exit_code == 130
+    assert result.stderr == "Stopped by Ctrl-C.\n"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_a_bench_and_leave_no_files(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    process = _process(
+        *("bench", "--algorithm", "hybridjoin", "--seconds", "600", "--store", "file", "--master-rows", "20000"),
+        *("--memory", "2MB"),
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert process.stderr is not None
+    line = process.stderr.readline()  # the first progress, so that the run has begun
+    assert line.startswith("hybridjoin")
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert not list(tmp_path.glob("semistream-bench-*"))
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    process = _process("algorithms", "--json")
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    said = process.stderr.read()
+    process.wait(timeout=60)
+    assert "Traceback" not in said

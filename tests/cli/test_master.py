@@ -1,0 +1,183 @@
+"""The commands of master tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from command_line import fail, flat_objects, succeed
+
+from semistream import MasterTable, join
+
+ROWS = pa.table({"id": pa.array(range(1000)), "name": [f"product {number}" for number in range(1000)]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return the path of a table of 1,000 products."""
+    MasterTable.build(ROWS, tmp_path / "products", "id")
+    return tmp_path / "products"
+
+
+def _written(path: Path, rows: pa.Table = ROWS) -> Path:
+    if path.suffix == ".csv":
+        pyarrow.csv.write_csv(rows, path)
+    elif path.suffix == ".parquet":
+        pyarrow.parquet.write_table(rows, path)
+    else:
+        pyarrow.feather.write_feather(rows, path)
+    return path
+
+
+def _names(table: Path, *ids: int) -> list[str | None]:
+    asked = pa.table({"id": pa.array(ids, pa.int64())})
+    rows = join(asked, MasterTable(table), on="id", how="left", memory="8MB").read_all()
+    found = dict(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True))
+    return [found[number] for number in ids]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_build_reads_every_kind_of_file(tmp_path: Path, suffix: str) -> None:
+    source, to = _written(tmp_path / f"rows.{suffix}"), tmp_path / "products"
+    shown = succeed("master", "build", source, "--to", to, "--key", "id")
+    assert shown.startswith(f"Built version 1 of {to}: 1,000 rows in ")
+    assert _names(to, 7, 2000) == ["product 7", None]
+
+
+def test_build_reads_files_and_directories_together(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    (folder / "deeper").mkdir(parents=True)
+    (folder / "_SUCCESS").touch()
+    _written(folder / "a.parquet", ROWS.slice(0, 300))
+    _written(folder / "deeper" / "b.parquet", ROWS.slice(300, 300))
+    last = _written(tmp_path / "c.parquet", ROWS.slice(600))
+    assert "1,000 rows" in succeed("master", "build", folder, last, "--to", tmp_path / "t", "--key", "id")
+
+
+def test_build_takes_a_key_of_several_columns(tmp_path: Path) -> None:
+    source = _written(tmp_path / "rows.parquet")
+    succeed("master", "build", source, "--to", tmp_path / "t", "--key", "name, id", "--page-bytes", "1024")
+    about = MasterTable(tmp_path / "t").info()
+    assert about["key"] == ["name", "id"]
+    assert about["page_bytes"] == 1024
+
+
+@pytest.mark.parametrize(("rule", "rows"), [("all", "2,000 rows"), ("latest", "1,000 rows")])
+def test_build_keeps_duplicates_as_told(tmp_path: Path, rule: str, rows: str) -> None:
+    source = _written(tmp_path / "rows.parquet", pa.concat_tables([ROWS, ROWS]))
+    arguments = ("master", "build", source, "--to", tmp_path / "t", "--key", "id")
+    assert "id" in fail(*arguments)
+    assert rows in succeed(*arguments, "--on-duplicate", rule)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
+def test_merge_deletes_inserts_and_replaces(tmp_path: Path, table: Path, suffix: str) -> None:
+    upserts = _written(tmp_path / f"new.{suffix}", pa.table({"id": [1, 5000], "name": ["one", "new"]}))
+    deletes = _written(tmp_path / f"gone.{suffix}", pa.table({"id": [2]}))
+    shown = succeed("master", "merge", table, "--upserts", upserts, "--deletes", deletes)
+    assert shown.startswith(f"Merged into version 2 of {table}: 1,000 rows in ")
+    assert "version 1 stays readable" in shown
+    assert _names(table, 1, 2, 3, 5000) == ["one", None, "product 3", "new"]
+
+
+def test_merge_reads_the_text_of_csv_files_as_the_types_of_the_table(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int16()), ("name", pa.string())])
+    MasterTable.build(ROWS.cast(schema), tmp_path / "t", "id")
+    upserts = _written(tmp_path / "new.csv", pa.table({"id": [1], "name": ["007"]}))
+    deletes = _written(tmp_path / "gone.csv", pa.table({"id": [2]}))
+    succeed("master", "merge", tmp_path / "t", "--upserts", upserts, "--deletes", deletes)
+    assert _names(tmp_path / "t", 1, 2) == ["007", None]
+
+
+def test_a_merge_that_changes_nothing_says_so(tmp_path: Path, table: Path) -> None:
+    deletes = _written(tmp_path / "gone.parquet", pa.table({"id": [9999]}))
+    assert succeed("master", "merge", table, "--deletes", deletes).startswith("Nothing has changed")
+
+
+def test_info_shows_columns_and_versions(table: Path) -> None:
+    shown = succeed("master", "info", table)
+    assert "1,000" in shown
+    assert "product" not in shown.replace(str(table), "")
+    assert all(text in shown for text in ("id", "int64", "name", "string", "unique"))
+
+
+def test_info_as_json_is_a_list_with_one_flat_object(table: Path) -> None:
+    (row,) = flat_objects(succeed("master", "info", table, "--json"))
+    assert row["rows"] == 1000
+    assert row["key"] == "id"
+    assert row["columns"] == "id int64, name string"
+    assert row["version"] == 1
+
+
+def test_verify_finds_a_sound_table_sound(table: Path) -> None:
+    assert "is sound" in succeed("master", "verify", table)
+
+
+def test_verify_names_the_damaged_page(table: Path) -> None:
+    data = next(table.glob("data-*"))
+    content = bytearray(data.read_bytes())
+    content[len(content) // 2] ^= 1
+    data.write_bytes(content)
+    assert data.name in fail("master", "verify", table)
+
+
+def test_vacuum_keeps_as_many_versions_as_told(tmp_path: Path, table: Path) -> None:
+    for number in range(3):
+        upserts = _written(tmp_path / "new.parquet", pa.table({"id": [number], "name": ["new"]}))
+        succeed("master", "merge", table, "--upserts", upserts)
+    shown = succeed("master", "vacuum", table, "--keep", "2")
+    assert shown.startswith("Removed 2 old versions and ")
+    assert shown.endswith("kept: 3, 4.\n")
+    assert MasterTable(table).info()["versions"] == [3, 4]
+
+
+@pytest.mark.parametrize("command", ["info", "verify", "vacuum"])
+def test_a_missing_table_is_one_sentence_that_says_how_to_build_it(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "nowhere"
+    said = fail("master", command, path)
+    assert said == f"There is no master table at {path}: build one with `semistream master build`."
+
+
+def test_an_address_with_a_password_is_not_repeated() -> None:
+    said = fail("master", "info", "postgresql://me:secret@host/db")
+    assert "secret" not in said
+
+
+def test_errors_of_build_are_one_sentence(tmp_path: Path) -> None:
+    to = ("--to", tmp_path / "t")
+    assert "There is no file" in fail("master", "build", tmp_path / "no.parquet", *to, "--key", "id")
+    (tmp_path / "bad.parquet").write_text("no parquet\nat all")
+    assert "cannot be read as parquet" in fail("master", "build", tmp_path / "bad.parquet", *to, "--key", "id")
+    (tmp_path / "rows.xls").touch()
+    assert "is of no known kind" in fail("master", "build", tmp_path / "rows.xls", *to, "--key", "id")
+    (tmp_path / "empty").mkdir()
+    assert "has no Parquet, CSV or Arrow files" in fail("master", "build", tmp_path / "empty", *to, "--key", "id")
+    source, other = _written(tmp_path / "rows.parquet"), _written(tmp_path / "rows.csv")
+    assert "of several kinds (.csv, .parquet)" in fail("master", "build", source, other, *to, "--key", "id")
+    assert "'price'" in fail("master", "build", source, *to, "--key", "price")
+    assert "No key column is named" in fail("master", "build", source, *to, "--key", ",")
+    assert "is not a memory size" in fail("master", "build", source, *to, "--key", "id", "--memory", "much")
+    assert "page_bytes is 3" in fail("master", "build", source, *to, "--key", "id", "--page-bytes", "3")
+    assert "Missing option '--to'" in fail("master", "build", source, "--key", "id", code=2)
+    nulls = _written(tmp_path / "nulls.parquet", pa.table({"id": pa.array([1, None, None], pa.int64())}))
+    assert fail("master", "build", nulls, *to, "--key", "id").startswith("2 master rows have a null key")
+    assert "has other files" in fail("master", "build", source, "--to", tmp_path, "--key", "id")
+
+
+def test_errors_of_merge_are_one_sentence(tmp_path: Path, table: Path) -> None:
+    assert fail("master", "merge", table).startswith("There is nothing to merge: give --upserts FILE or --deletes FILE")
+    assert "There is no file" in fail("master", "merge", table, "--upserts", tmp_path / "no.parquet")
+    narrow = _written(tmp_path / "narrow.csv", pa.table({"id": [1]}))
+    assert "The column 'name' (string) is missing" in fail("master", "merge", table, "--upserts", narrow)
+    words = tmp_path / "words.csv"
+    words.write_text("id,name\none,chair\n")
+    assert "one" in fail("master", "merge", table, "--upserts", words)
+    assert MasterTable(table).version == 1
+
+
+def test_keep_must_be_positive(table: Path) -> None:
+    assert "Invalid value for '--keep'" in fail("master", "vacuum", table, "--keep", "0", code=2)
