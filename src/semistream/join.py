@@ -155,7 +155,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
             plan=self._plan,
             stream_schema=self._stream_schema,
             dead_letters=self._dead_letters,
-            stream_row_bytes=max(1.0, first.nbytes / first.num_rows),
+            stream_row_bytes=_typical_row_bytes(first, self._budget.total_bytes),
             seed=self._seed,
             parameters=self._parameters,
         )
@@ -240,6 +240,16 @@ def _key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:
     return [(by_master[name], name) for name in store.key]
 
 
+def _typical_row_bytes(batch: pa.RecordBatch, memory_bytes: int) -> float:
+    """Return the mean size of a row, or where single rows may spoil it the lower quartile of some."""
+    mean = max(1.0, batch.nbytes / batch.num_rows)
+    if mean * 1024 < memory_bytes:
+        return mean
+    sampled = np.linspace(0, batch.num_rows - 1, min(64, batch.num_rows)).astype(np.int64)
+    sizes = sorted(batch.slice(int(row), 1).nbytes for row in sampled)
+    return float(max(1, sizes[len(sizes) // 4]))
+
+
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch | None]:
     yield first
     yield from rest
@@ -271,7 +281,7 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         found = batch.schema.field(field.name).type
         if found != field.type:
             raise SchemaDriftError(
-                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch."
+                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch: restart."
             )
     return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)
 

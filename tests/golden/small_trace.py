@@ -89,8 +89,9 @@ def run_trace(
     )
     assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, **sizes})
     loop, _ = assembly.start(lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock))
-    for _ in loop.rounds():
+    for number, _ in enumerate(loop.rounds()):
         loop.waiting._check()
+        assert number < 20 * len(keys) + 1000, "the join goes round and round without an end"
     assert assembly.stats.tuples_in == assembly.stats.tuples_out == len(keys)
     choice = watched[0]
     assert store.log is not None

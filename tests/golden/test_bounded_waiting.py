@@ -19,8 +19,8 @@ BOUNDS = {
     "r-meshjoin": 1.0,
     # A batch is joined to its end before the next begins; the slots may grow a little when memory moves to them.
     "ssij": 2.0,
-    # When a tuple enters, fewer than SLOTS are older. Each read frees the oldest, and with it tuples that came later, so
-    # the queue spans about two times its slots; three times is never passed on these streams.
+    # When a tuple enters, fewer than SLOTS are older. Each read frees the oldest, and with it tuples that came later,
+    # so the queue spans about two times its slots; three times is never passed on these streams.
     "hybridjoin": 3.0,
     "x-hybridjoin": 3.0,
     "x-hybridjoin-tuned": 3.0,

@@ -12,6 +12,8 @@ from semistream.algorithms.registry import ALGORITHMS
 keys = st.lists(st.one_of(st.integers(1, 40), st.sampled_from([1, 2, 17, 40])), min_size=1, max_size=300)
 fixed = settings(max_examples=60, deadline=None, derandomize=True, print_blob=True)
 PARTS = {"meshjoin": {"parts": 10}}
+AROUND_AN_HOUR = [1 + number * 13 % 40 for number in range(20)] + [5]
+MOMENTS = [number * 1e-6 for number in range(20)] + [3600.0]
 
 
 @fixed
@@ -23,8 +25,8 @@ def test_hybridjoin_reads_no_page_twice_within_as_many_tuples_as_can_wait(stream
     for (page, _), entered in zip(trace.served, trace.entered, strict=True):
         if page in last_entered and entered < len(stream):  # at the end of the stream nothing enters any more
             # The queue was full at both reads. All that waited after the first was older than the second's oldest
-            # and has left, so the whole queue has been replaced: at least its size minus what the first read freed.
-            assert entered - last_entered[page] >= slots - 1 or slots == 1
+            # and has left, and each that left was replaced: a whole queue has entered since.
+            assert entered - last_entered[page] >= slots
         last_entered[page] = entered
 
 
@@ -54,9 +56,9 @@ def test_a_part_of_the_table_that_nobody_asks_for_is_read_by_meshjoin_only() -> 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("meshjoin", "r-meshjoin")])
 def test_on_a_silent_stream_the_queue_drains(algorithm: str) -> None:
     """Tuples come, then none for an hour, then a last one: all of the first have left long before it."""
-    stream = [1 + number * 13 % 40 for number in range(20)] + [5]
-    arrivals = [number * 1e-6 for number in range(20)] + [3600.0]
-    trace = run_trace(algorithm, stream, slots=40, arrivals=arrivals, cache_blocks=1, handover_slots=40)
+    trace = run_trace(
+        algorithm, AROUND_AN_HOUR, slots=40, arrivals=MOMENTS, chunk_tuples=20, cache_blocks=1, handover_slots=40
+    )
     if algorithm == "partitioned":  # its known flaw
         assert trace.stats.max_wait_seconds > 3000
     else:
@@ -64,16 +66,35 @@ def test_on_a_silent_stream_the_queue_drains(algorithm: str) -> None:
 
 
 def test_meshjoin_keeps_tuples_until_enough_of_them_have_come() -> None:
-    stream = [1 + number * 13 % 40 for number in range(20)] + [5]
-    arrivals = [number * 1e-6 for number in range(20)] + [3600.0]
-    trace = run_trace("meshjoin", stream, slots=40, arrivals=arrivals, parameters={"parts": 10})
+    trace = run_trace(
+        "meshjoin", AROUND_AN_HOUR, slots=100, arrivals=MOMENTS, chunk_tuples=20, parameters={"parts": 10}
+    )
     assert trace.stats.max_wait_seconds > 3000
 
 
-@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("inlj", "partitioned")])
+@pytest.mark.xfail(
+    reason="defect: JoinLoop._is_finished takes a chunk whose tuples have not all arrived for the end of the stream",
+    strict=True,
+)
+@pytest.mark.parametrize("algorithm", ["hybridjoin", "cachejoin", "p-cachejoin"])
+def test_a_tuple_that_comes_late_in_the_last_chunk_is_not_lost(algorithm: str) -> None:
+    run_trace(algorithm, [17, 5], arrivals=[0.0, 3600.0])  # asserts that both tuples have left
+
+
+@pytest.mark.xfail(reason="defect: Refill(step) counts cache hits, which no read resets while none waits", strict=True)
+def test_partitioned_join_goes_on_when_all_is_answered_from_memory() -> None:
+    run_trace("partitioned", [40] * 30, slots=6, cache_blocks=1)  # asserts that the join ends
+
+
+@pytest.mark.xfail(reason="defect: the oracle knows every key and yet reads the store for an absent one", strict=True)
+def test_the_oracle_never_reads_after_it_has_loaded_the_table() -> None:
+    assert run_trace("oracle", [1000] * 100).stats.read_requests == 10
+
+
+@pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name not in ("inlj", "partitioned", "oracle")])
 def test_an_absent_key_costs_no_more_reads_than_a_present_one(algorithm: str) -> None:
     """Key 40 is the last of the table; 1000 would stand on the same page."""
-    settings_of = {"parameters": PARTS.get(algorithm), "cache_blocks": 1, "handover_slots": 60}
+    settings_of = {"parameters": PARTS.get(algorithm), "cache_blocks": 1, "cache_tuples": 5, "handover_slots": 60}
     present, absent = (run_trace(algorithm, [key] * 10_000, slots=60, **settings_of) for key in (40, 1000))
     assert absent.stats.absent == 10_000
     assert absent.stats.read_requests <= present.stats.read_requests

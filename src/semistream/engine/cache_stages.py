@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ class CachedTuples(CacheStage):
         """Without admission: fill the cache with the first rows of the master table."""
         if self._admission is not None:
             return
-        for partition in range(reader.partition_count):
+        for partition in reader.readable():
             left = self.cache.capacity - self.cache.count
             if left <= 0:
                 return
@@ -150,7 +151,7 @@ class CachedTuples(CacheStage):
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
             # A code with several rows would need several entries: such codes are left to the reads.
-            alone = run_lengths(pages.codes, rows) == 1
+            alone = run_lengths(pages.codes, pages.bounds, rows) == 1
             alone &= (rows == 0) | (pages.codes[rows - 1] != pages.codes[rows])
             rows, matches = rows[alone], matches[alone]
         if len(rows):
@@ -172,7 +173,7 @@ class PinnedPages(CacheStage):
 
     def load(self, reader: PartitionReader) -> None:
         """Read the pinned partitions."""
-        for partition in range(min(self.resident.capacity, reader.partition_count)):
+        for partition in islice(reader.readable(), self.resident.capacity):
             self.resident.put(partition, reader.read(np.array([partition], dtype=np.int64), sequential=True))
 
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:

@@ -22,10 +22,10 @@ def match(
     return rows, _match(page_codes, page_bounds, codes, bounds, rows)
 
 
-def run_lengths(page_codes: Int64Array, rows: Int64Array) -> Int64Array:
-    """Return how many rows from each row on have the same code; none of the rows may be -1."""
+def run_lengths(page_codes: Int64Array, page_bounds: Int64Array, rows: Int64Array) -> Int64Array:
+    """Return how many rows from each row on have the same code inside its range; none of the rows may be -1."""
     lengths = np.empty(len(rows), dtype=np.int64)
-    _run_lengths(page_codes, rows, lengths)
+    _run_lengths(page_codes, page_bounds[np.searchsorted(page_bounds, rows, side="right")], rows, lengths)
     return lengths
 
 
@@ -72,10 +72,10 @@ def _match(
 
 
 @kernel
-def _run_lengths(page_codes: Int64Array, rows: Int64Array, lengths: Int64Array) -> None:
+def _run_lengths(page_codes: Int64Array, ends: Int64Array, rows: Int64Array, lengths: Int64Array) -> None:
     for index in range(rows.shape[0]):
         first = rows[index]
         after = first + 1
-        while after < page_codes.shape[0] and page_codes[after] == page_codes[first]:
+        while after < ends[index] and page_codes[after] == page_codes[first]:
             after += 1
         lengths[index] = after - first

@@ -255,7 +255,7 @@ class Output:
         """Repeat tuples for every row that has their code."""
         if not self._expand:
             return tuples, rows
-        lengths = run_lengths(pages.codes, rows)
+        lengths = run_lengths(pages.codes, pages.bounds, rows)
         if not (lengths > 1).any():
             return tuples, rows
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import Lock
+
+import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
@@ -25,6 +28,13 @@ class PartitionReader:
     def partition_count(self) -> int:
         """The partitions of the table."""
         return self.partitions.count
+
+    def readable(self) -> Iterator[int]:
+        """Yield the partitions that are not too large to read, in their order."""
+        for partition in range(self.partition_count):
+            unreadable = self.partitions.unreadable(np.array([partition], dtype=np.int32))
+            if unreadable is None or not unreadable[0]:
+                yield partition
 
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the partition that has the row of each code, if any has."""

@@ -137,7 +137,7 @@ def real_sizes(
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": 3 * split.buffers * read_bytes,
+        "disk buffer": (split.buffers + 2) * read_bytes,
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": memory // 16,
         "input": 2 * chunk_bytes,
