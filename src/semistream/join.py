@@ -242,11 +242,11 @@ def _key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:
 
 def _typical_row_bytes(batch: pa.RecordBatch, memory_bytes: int) -> float:
     """Return the mean size of a row, or where single rows may spoil it the lower quartile of some."""
-    mean = max(1.0, batch.nbytes / batch.num_rows)
+    mean: float = max(1.0, batch.nbytes / batch.num_rows)
     if mean * 1024 < memory_bytes:
         return mean
     sampled = np.linspace(0, batch.num_rows - 1, min(64, batch.num_rows)).astype(np.int64)
-    sizes = sorted(batch.slice(int(row), 1).nbytes for row in sampled)
+    sizes: list[int] = sorted(batch.slice(int(row), 1).nbytes for row in sampled)
     return float(max(1, sizes[len(sizes) // 4]))
 
 

@@ -101,7 +101,6 @@ def test_a_merge_that_changes_nothing_says_so(tmp_path: Path, table: Path) -> No
 def test_info_shows_columns_and_versions(table: Path) -> None:
     shown = succeed("master", "info", table)
     assert "1,000" in shown
-    assert "product" not in shown.replace(str(table), "")
     assert all(text in shown for text in ("id", "int64", "name", "string", "unique"))
 
 

@@ -97,11 +97,17 @@ def test_large_codes_next_to_each_other_are_told_apart(page: list[int]) -> None:
 
 
 @fixed
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=30))
-def test_run_lengths_count_the_rows_of_one_code(page: list[int]) -> None:
-    page.sort()
-    rows = first_rows(page, sorted(set(page)))
-    assert run_lengths(array(page), array(rows)).tolist() == [page.count(page[row]) for row in rows]
+@given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=12), min_size=1, max_size=4))
+def test_run_lengths_count_the_rows_of_one_code_inside_its_range(ranges: list[list[int]]) -> None:
+    bounds = np.cumsum([0, *map(len, ranges)])
+    pages = [sorted(values) for values in ranges]
+    rows = [
+        int(start) + row
+        for page, start in zip(pages, bounds, strict=False)
+        for row in first_rows(page, sorted(set(page)))
+    ]
+    lengths = run_lengths(array([code for page in pages for code in page]), array(bounds), array(rows))
+    assert lengths.tolist() == [page.count(code) for page in pages for code in sorted(set(page))]
 
 
 @fixed

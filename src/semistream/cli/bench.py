@@ -47,7 +47,7 @@ def bench(
         ),
     ] = None,
     master: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="PATH", help="Use this paged table, which has a single integer key.", rich_help_panel=_MASTER
         ),
@@ -182,7 +182,7 @@ def _run(plan: BenchPlan, json_file: Path | None) -> None:
 
 
 def _check_store(
-    store: StoreKind | None, master: Path | None, direct: bool, absent: float, sizes: dict[str, int | None]
+    store: StoreKind | None, master: str | None, direct: bool, absent: float, sizes: dict[str, int | None]
 ) -> None:
     if direct and store is StoreKind.MEMORY:
         raise InvalidSettingError("--direct and --store memory contradict each other: leave one of them out.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError
 
@@ -63,7 +62,7 @@ class BenchPlan:
     profile: str | None
     """The costs on the model clock; on the wall clock a store to imitate, or None."""
     store: StoreKind
-    master: Path | None
+    master: str | None
     """An existing table; None for a generated one."""
     master_rows: int
     row_bytes: int

@@ -158,11 +158,11 @@ def _too_short(plan: BenchPlan, results: Sequence[Result]) -> str:
     names = ", ".join(result.algorithm for result in short)
     if len(short) > _MOST_NAMES:
         names = f"{len(short)} of {len(results)} algorithms"
-    longer = max(_needed_times(result) for result in short)
     if plan.tuples is not None:
-        advice = f"--tuples {_rounded_up(plan.tuples * longer):,.0f}".replace(",", "")
+        enough = max(result.measurement.stats.tuples_out * _needed_times(result) for result in short)
+        advice = f"--tuples {_rounded_up(enough):.0f}"
     else:
-        advice = f"--seconds {_rounded_up((plan.seconds or 1.0) * longer):g}"
+        advice = f"--seconds {_rounded_up(max(r.measurement.seconds * _needed_times(r) for r in short)):g}"
     return (
         f"Short run of {names}: fewer than {_ENOUGH_QUEUES} times what can wait has passed the disk phase, so that "
         f"the rates are not steady yet; {advice} is long enough."

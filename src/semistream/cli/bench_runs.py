@@ -19,8 +19,10 @@ from semistream.cli.bench_plan import BenchPlan, ClockKind
 from semistream.cli.json_output import Scalar
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
+from semistream.core.budget import format_bytes
 from semistream.core.costs import profile_named
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.sizing import ROW_SHARE
 from semistream.join import join
 from semistream.store.contract import MasterStore
 from semistream.workload import Workload
@@ -110,6 +112,7 @@ def run(plan: BenchPlan, progress: Progress) -> Results:
     """Measure every algorithm of the plan."""
     with ExitStack() as cleanup:
         store = bench_tables.open_table(plan, progress, cleanup)
+        _check_pages(store, plan.memory_bytes)
         table_keys = bench_tables.keys_of(store, progress) if plan.master is not None else None
         size = TableSize(plan.master_rows, plan.row_bytes, plan.page_bytes)
         results = Results(plan, TableSize.of(store) if plan.master is not None else size)
@@ -125,6 +128,16 @@ def run(plan: BenchPlan, progress: Progress) -> Results:
                 continue
             results.measured.append(Result(plan, results.table, name, measurement))
         return results
+
+
+def _check_pages(store: MasterStore, memory_bytes: int) -> None:
+    """Refuse pages that no join of this memory may read, so that no tuple waits for them for ever."""
+    needed = store.largest_page_bytes * ROW_SHARE
+    if needed > memory_bytes:
+        raise BudgetTooSmallError(
+            f"A memory of {format_bytes(memory_bytes)} is too small for pages of "
+            f"{format_bytes(store.largest_page_bytes)}: give at least {format_bytes(needed * 1.01)}."
+        )
 
 
 class _Bench:

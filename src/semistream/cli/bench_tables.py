@@ -75,7 +75,7 @@ def _opened(plan: BenchPlan, progress: Progress, cleanup: ExitStack) -> MasterSt
     )
 
 
-def _existing(path: Path, *, direct: bool) -> MasterStore:
+def _existing(path: str, *, direct: bool) -> MasterStore:
     store = MasterTable(path).open(direct=direct)
     problem = ""
     if len(store.key) != 1 or not pa.types.is_integer(store.schema.field(store.key[0]).type):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 master_app = typer.Typer(help="Make, change and look after master tables.")
 
 _MEMORY = "256MB"
-TablePath = Annotated[Path, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
+# A text and not a path: a path would make one slash of the two in an address, and then show its password.
+TablePath = Annotated[str, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
 Memory = Annotated[str, typer.Option(help="Memory for sorting, such as 256MB.")]
 Version = Annotated[int | None, typer.Option(min=1, help="A version other than the current one.", show_default=False)]
 
@@ -41,7 +42,7 @@ def build(
     source: Annotated[
         list[Path], typer.Argument(metavar="SOURCE...", help="Parquet, CSV or Arrow IPC files, or directories of them.")
     ],
-    to: Annotated[Path, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
+    to: Annotated[str, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
     key: Annotated[
         list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, with commas.", show_default=False)
     ],

@@ -65,7 +65,7 @@ def sentence(error: Exception) -> str:
     if isinstance(error, _MessageError):
         return _usage_sentence(error)
     if isinstance(error, SemistreamError):
-        text = " ".join(str(error).split())
+        text = " ".join(str(error).split()).rstrip(".") + "."
         return text.replace("MasterTable.build(data, path, key=...)", "`semistream master build`")
     if isinstance(error, OSError) and error.strerror:
         place = f" {error.filename}" if error.filename else ""

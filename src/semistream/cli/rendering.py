@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -100,10 +99,10 @@ def show_info(found: dict[str, Any]) -> None:
     out.print(columns)
 
 
-def show_verified(path: Path, checked: dict[str, int]) -> None:
+def show_verified(path: str, checked: dict[str, int]) -> None:
     """Print what was checked."""
     console().print(
-        f"Version {checked['version']} of {escape(str(path))} is sound: {checked['pages']:,} pages, "
+        f"Version {checked['version']} of {escape(path)} is sound: {checked['pages']:,} pages, "
         f"{_rows(checked['rows'])}, {format_bytes(checked['bytes'])} checked.",
         soft_wrap=True,
     )

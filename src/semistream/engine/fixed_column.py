@@ -1,4 +1,4 @@
-"""One column of fixed width in slots that are reused."""
+"""Columns of fixed width in slots that are reused: one record a slot, so that a row lies on one or two cache lines."""
 
 from __future__ import annotations
 
@@ -26,33 +26,64 @@ def fixed_width(data_type: pa.DataType) -> int | None:
         return None
 
 
+class Records:
+    """Memory for one record in each slot, with the columns that live in it."""
+
+    def __init__(self, types: list[pa.DataType], slots: int) -> None:
+        widths = [fixed_width(data_type) or 0 for data_type in types]
+        self._stride = self.record_bytes(types)
+        self._memory = np.empty(slots * self._stride, dtype=np.uint8)
+        self._slots = slots
+        places: dict[int, int] = {}
+        place = 0
+        for index in sorted(range(len(types)), key=lambda index: _alignment(widths[index]), reverse=True):
+            places[index] = place
+            place += widths[index]
+        self.columns = [
+            FixedColumn(data_type, slots, self._memory, places[index], self._stride)
+            for index, data_type in enumerate(types)
+        ]
+
+    @staticmethod
+    def record_bytes(types: list[pa.DataType]) -> int:
+        """Return what a slot takes."""
+        return -(-sum(fixed_width(data_type) or 0 for data_type in types) // 8) * 8
+
+    def renumber(self, kept: Int64Array) -> None:
+        """Keep only these slots, numbered in this order."""
+        self._memory = self._memory.reshape(self._slots, self._stride)[kept].reshape(-1)
+        self._slots = len(kept)
+        for column in self.columns:
+            column.move_to(self._memory, kept)
+
+
 class FixedColumn:
     """Values of one type by slot number; writing or reading a value costs some nanoseconds.
 
     Whether values are null is kept from the first null on.
     """
 
-    def __init__(self, data_type: pa.DataType, slots: int) -> None:
+    def __init__(self, data_type: pa.DataType, slots: int, memory: UInt8Array, place: int, stride: int) -> None:
         width = fixed_width(data_type)
         assert width is not None
         self._type = data_type
         self._width = width
-        self._slots = slots
-        self._values = _words(np.empty(slots * width, dtype=np.uint8), width)
+        self._place = place
+        self._stride = stride
         self._valid: UInt8Array | None = None
+        self._hold(memory, slots)
 
     def put(self, slots: Int64Array, column: pa.Array, rows: Int64Array) -> None:
         """Write the values at some rows of a column into slots."""
         if pa.types.is_boolean(self._type):
-            values = column.cast(pa.uint8()).fill_null(0).to_numpy()
+            _scatter(self._values, slots, column.cast(pa.uint8()).fill_null(0).to_numpy(), rows)
         else:
             start = column.offset * self._width
             data = np.frombuffer(column.buffers()[1], dtype=np.uint8)[start : start + len(column) * self._width]
-            values = _words(data, self._width)
-        if self._width in _WORDS:
-            _scatter(self._values, slots, values, rows)
-        else:
-            _scatter_bytes(self._values, self._width, slots, values, rows)
+            if self._width in _WORDS:
+                _scatter(self._values, slots, data.view(_WORDS[self._width]), rows)
+            else:
+                _scatter_bytes(self._memory, self._place, self._stride, self._width, slots, data, rows)
         if column.null_count and self._valid is None:
             self._valid = np.ones(self._slots, dtype=np.uint8)
         if self._valid is not None:
@@ -62,11 +93,11 @@ class FixedColumn:
     def take(self, slots: Int64Array) -> pa.Array:
         """Return the values of slots."""
         if self._width in _WORDS:
-            taken = np.empty(len(slots), dtype=self._values.dtype)
+            taken = np.empty(len(slots), dtype=_WORDS[self._width])
             _gather(self._values, slots, taken)
         else:
             taken = np.empty(len(slots) * self._width, dtype=np.uint8)
-            _gather_bytes(self._values, self._width, slots, taken)
+            _gather_bytes(self._memory, self._place, self._stride, self._width, slots, taken)
         mask = None
         if self._valid is not None:
             valid = self._valid[slots]
@@ -75,30 +106,38 @@ class FixedColumn:
         data = np.packbits(taken, bitorder="little") if pa.types.is_boolean(self._type) else taken
         return pa.Array.from_buffers(self._type, len(slots), [mask, pa.py_buffer(data)])
 
-    def renumber(self, kept: Int64Array) -> None:
-        """Keep only these slots, numbered in this order."""
-        per_slot = 1 if self._width in _WORDS else self._width
-        self._values = self._values.reshape(-1, per_slot)[kept].reshape(-1)
-        self._slots = len(kept)
+    def move_to(self, memory: UInt8Array, kept: Int64Array) -> None:
+        """Use other memory, in which only some slots are left."""
         if self._valid is not None:
             self._valid = self._valid[kept]
+        self._hold(memory, len(kept))
+
+    def _hold(self, memory: UInt8Array, slots: int) -> None:
+        self._memory = memory
+        self._slots = slots
+        self._values: Any = None
+        if self._width in _WORDS and slots:
+            word = _WORDS[self._width]
+            self._values = np.ndarray((slots,), word, memory.data, self._place, (self._stride,))
 
 
-def _words(data: UInt8Array, width: int) -> Any:
-    """View bytes as one word a value where there is a word of that width."""
-    return data.view(_WORDS[width]) if width in _WORDS else data
+def _alignment(width: int) -> int:
+    """Return the largest word that values of a width can be cut into, so that each word is at its own multiple."""
+    return next(word for word in (8, 4, 2, 1) if width % word == 0)
 
 
 @kernel
-def _scatter_bytes(pool: UInt8Array, width: int, slots: Int64Array, values: UInt8Array, rows: Int64Array) -> None:
+def _scatter_bytes(
+    memory: UInt8Array, place: int, stride: int, width: int, slots: Int64Array, values: UInt8Array, rows: Int64Array
+) -> None:
     for index in range(slots.shape[0]):
-        copy_bytes(pool, slots[index] * width, values, rows[index] * width, width)
+        copy_bytes(memory, slots[index] * stride + place, values, rows[index] * width, width)
 
 
 @kernel
-def _gather_bytes(pool: UInt8Array, width: int, slots: Int64Array, out: UInt8Array) -> None:
+def _gather_bytes(memory: UInt8Array, place: int, stride: int, width: int, slots: Int64Array, out: UInt8Array) -> None:
     for index in range(slots.shape[0]):
-        copy_bytes(out, index * width, pool, slots[index] * width, width)
+        copy_bytes(out, index * width, memory, slots[index] * stride + place, width)
 
 
 @kernel

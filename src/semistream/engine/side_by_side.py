@@ -77,7 +77,8 @@ class SideBySideLoop(JoinLoop):
                     self._handover.appendleft((codes[moved:], partitions[moved:], references[moved:]))
                 self._handover_count -= moved
                 self.clock.charge(moved * (self._costs.take_seconds + self._costs.append_seconds))
-            self._changed.notify_all()
+            if self._handover_count <= self.handover_slots // 2:
+                self._changed.notify_all()
 
     # On the model clock.
 
@@ -122,28 +123,46 @@ class SideBySideLoop(JoinLoop):
                 with self._changed:
                     if self._is_finished():
                         return
-                    if self._room() <= 0 or not self._has_input():
+                    if not self._has_input() or self._is_full_of_rows():
                         self._changed.wait(_POLL_SECONDS)
+                    elif self._room() <= 0:
+                        # Waking up for every few tuples would cost more than they do: half of the room is awaited.
+                        self._changed.wait_for(self._has_half_the_room, timeout=_POLL_SECONDS * 10)
         finally:
             with self._changed:
                 self._stopping = True
                 self._changed.notify_all()
             disk.join()
 
+    def _is_full_of_rows(self) -> bool:
+        return self._rows is not None and not self._rows.free_slots
+
+    def _has_half_the_room(self) -> bool:
+        return self._handover_count <= self.handover_slots // 2 or self._failure is not None
+
     def _disk_phase(self) -> None:
-        loads: list[tuple[int, Future[PageSet]] | None] = [None] * self._choice.buffers
         try:
-            with ThreadPoolExecutor(self._choice.buffers, "semistream-loader") as loaders:
-                while self._wait_for_work(any(loads)):
+            if self._choice.buffers == 1:
+                while self._wait_for_work(loading=False):
                     self._fetch()
-                    self._start_loads(loads, loaders)
-                    self._probe_first(loads)
+                    partitions = self._choice.choose(self.waiting, input_pending=True)
+                    self._probe(partitions, self._reader.read(partitions))
+            else:
+                self._disk_phase_reading_ahead()
         except BaseException as raised:
             self._failure = raised
             with self._changed:
                 self._changed.notify_all()
 
-    def _wait_for_work(self, loading: bool) -> bool:
+    def _disk_phase_reading_ahead(self) -> None:
+        loads: list[tuple[int, Future[PageSet]] | None] = [None] * self._choice.buffers
+        with ThreadPoolExecutor(self._choice.buffers, "semistream-loader") as loaders:
+            while self._wait_for_work(loading=any(loads)):
+                self._fetch()
+                self._start_loads(loads, loaders)
+                self._probe_first(loads)
+
+    def _wait_for_work(self, *, loading: bool) -> bool:
         with self._changed:
             while not (self._stopping or loading or self.waiting.count or self._handover_count) or (
                 self._output is not None and self._output.is_overdue and not self._stopping
@@ -155,15 +174,10 @@ class SideBySideLoop(JoinLoop):
         for buffer in range(len(loads)):
             if loads[buffer] is None and self.waiting.count:
                 taken = next((load[0] for load in loads if load is not None), -1)
-                partition = self._next_partition(buffer, taken)
+                partition = self._choice.choose_for(buffer, self.waiting, taken)
                 if partition >= 0:
                     wanted = np.array([partition], dtype=np.int64)
                     loads[buffer] = (partition, loaders.submit(self._reader.read, wanted))
-
-    def _next_partition(self, buffer: int, taken: int) -> int:
-        if self._choice.buffers == 1:
-            return int(self._choice.choose(self.waiting, input_pending=True)[0])
-        return self._choice.choose_for(buffer, self.waiting, taken)
 
     def _probe_first(self, loads: list[tuple[int, Future[PageSet]] | None]) -> None:
         done, _ = wait([load[1] for load in loads if load is not None], return_when=FIRST_COMPLETED)
@@ -171,6 +185,4 @@ class SideBySideLoop(JoinLoop):
             if load is not None and load[1] in done:
                 self._probe(np.array([load[0]], dtype=np.int64), load[1].result())
                 loads[buffer] = None
-                with self._changed:
-                    self._changed.notify_all()
                 return

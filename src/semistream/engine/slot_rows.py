@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
 from semistream.engine.bytes_column import BytesColumn, is_bytes
-from semistream.engine.fixed_column import FixedColumn, fixed_width
+from semistream.engine.fixed_column import FixedColumn, Records, fixed_width
 from semistream.engine.segmented_columns import SegmentedColumns
 
 
@@ -22,12 +22,12 @@ class SlotRows:
         kinds = [_kind(field.type) for field in schema]
         shares = kinds.count("bytes") + (1 if "other" in kinds else 0)
         share_bytes = variable_bytes // max(1, shares)
-        self._columns: dict[int, FixedColumn | BytesColumn] = {}
-        for index, (field, kind) in enumerate(zip(schema, kinds, strict=True)):
-            if kind == "fixed":
-                self._columns[index] = FixedColumn(field.type, slots)
-            elif kind == "bytes":
-                self._columns[index] = BytesColumn(field.type, slots, share_bytes)
+        fixed = [index for index, kind in enumerate(kinds) if kind == "fixed"]
+        self._records = Records([schema.field(index).type for index in fixed], slots)
+        self._columns: dict[int, FixedColumn | BytesColumn] = dict(zip(fixed, self._records.columns, strict=True))
+        for index, kind in enumerate(kinds):
+            if kind == "bytes":
+                self._columns[index] = BytesColumn(schema.field(index).type, slots, share_bytes)
         self._other_at = [index for index, kind in enumerate(kinds) if kind == "other"]
         self._other = SegmentedColumns(slots, share_bytes) if self._other_at else None
         self._bytes = [column for column in self._columns.values() if isinstance(column, BytesColumn)]
@@ -35,11 +35,9 @@ class SlotRows:
     @staticmethod
     def slot_bytes(schema: pa.Schema) -> int:
         """Return what a slot takes, without the bytes of variable columns."""
-        total = 0
-        for field in schema:
-            kind = _kind(field.type)
-            total += (fixed_width(field.type) or 0) if kind == "fixed" else BytesColumn.SLOT_BYTES
-        return total
+        types = [field.type for field in schema]
+        fixed = [data_type for data_type in types if _kind(data_type) == "fixed"]
+        return Records.record_bytes(fixed) + BytesColumn.SLOT_BYTES * (len(types) - len(fixed))
 
     @property
     def is_variable(self) -> bool:
@@ -75,7 +73,8 @@ class SlotRows:
 
     def renumber(self, kept: Int64Array) -> None:
         """Keep only these slots, numbered in this order; the others must have been dropped."""
-        for column in self._columns.values():
+        self._records.renumber(kept)
+        for column in self._bytes:
             column.renumber(kept)
         if self._other is not None:
             self._other.renumber(kept)

@@ -1,0 +1,85 @@
+"""What enters a cache, and what makes room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from semistream.engine.waiting import WaitingTuples
+from semistream.policies.caching import (
+    AboveRate,
+    AboveThreshold,
+    BlockUtility,
+    LeastFrequentOverwrite,
+    RandomOverwrite,
+)
+from semistream.policies.contract import Replacement
+
+every_replacement = pytest.mark.parametrize("make", [lambda: RandomOverwrite(1), LeastFrequentOverwrite])
+
+
+@every_replacement
+def test_victims_are_different_slots_and_as_many_as_asked_for(make: Callable[[], Replacement]) -> None:
+    random = np.random.default_rng(2)
+    replacement = make()
+    slots = 200
+    frequencies = random.integers(0, 50, slots).astype(np.int32)
+    for step in range(300):
+        if step == 150:  # the cache has given up some of its slots
+            slots = 120
+            frequencies = frequencies[:slots].copy()
+        count = int(random.integers(1, slots + 1 if step % 20 == 0 else 12))
+        victims = replacement.victims(count, frequencies)
+        assert victims.dtype == np.int64
+        assert len(np.unique(victims)) == len(victims) == count
+        assert ((victims >= 0) & (victims < slots)).all()
+        frequencies[victims] = random.integers(1, 9, count)
+        frequencies[random.integers(0, slots, 20)] += 1
+
+
+def test_random_victims_follow_from_the_seed() -> None:
+    frequencies = np.zeros(100, dtype=np.int32)
+    one, two, other = (RandomOverwrite(seed).victims(9, frequencies).tolist() for seed in (5, 5, 6))
+    assert one == two != other
+
+
+def test_the_least_used_are_overwritten_first() -> None:
+    replacement = LeastFrequentOverwrite()
+    frequencies = np.arange(64, dtype=np.int32)[::-1].copy()
+    assert sorted(replacement.victims(3, frequencies)) == [61, 62, 63]
+    frequencies[[61, 62, 63]] = 99
+    frequencies[60] = 99  # used since the scan, so passed over
+    assert sorted(replacement.victims(2, frequencies)) == [58, 59]
+
+
+def test_a_tuple_enters_strictly_above_the_threshold() -> None:
+    queue = WaitingTuples(3, 10)
+    admitted = AboveThreshold(2).admit(np.array([0, 1, 2, 3, 9], dtype=np.int32), 0, queue)
+    assert admitted.tolist() == [False, False, False, True, True]
+
+
+def test_a_page_that_is_read_early_is_held_to_the_same_rate() -> None:
+    queue = WaitingTuples(3, 10)
+    admission = AboveRate(8, 3)
+    matches = np.array([3, 5, 9], dtype=np.int32)
+
+    def enter(count: int) -> None:
+        queue.drain(np.arange(3))
+        queue.add(np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int64))
+
+    enter(10)  # half of twice the capacity has entered since the start: half of the threshold
+    assert admission.admit(matches, 0, queue).tolist() == [False, True, True]
+    for _ in range(4):  # page 1 has been left alone for longer than twice the capacity
+        enter(10)
+    assert admission.admit(matches, 1, queue).tolist() == [False, False, True]
+
+
+def test_useful_blocks_are_known_by_what_they_served_of_late() -> None:
+    utility = BlockUtility(5, ageing=0.5)
+    utility.served(1, 10)
+    utility.age()
+    utility.served(2, 6)
+    assert (utility.of(1), utility.of(2), utility.of(3)) == (5.0, 6.0, 0.0)
+    assert utility.least(np.array([1, 2])) == 1

@@ -1,0 +1,150 @@
+"""Every page choice keeps the contract and does what its name says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from page_choice_contract import PageChoiceContract
+
+from semistream.engine.waiting import WaitingTuples
+from semistream.policies.contract import PageChoice
+from semistream.policies.page_choice import (
+    AtPosition,
+    DueFrequent,
+    EveryTuple,
+    FullSlot,
+    OldestAndYoungest,
+    OldestWaiting,
+    Ring,
+)
+
+
+class TestOldestWaiting(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return OldestWaiting()
+
+
+class TestAtTheYoungEnd(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return AtPosition(0.3)
+
+
+class TestAtTheOldEnd(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return AtPosition(1.0, 1.0)
+
+
+class TestDueFrequent(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return DueFrequent(entry=1.0)
+
+
+class TestDueFrequentWithoutDecay(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return DueFrequent(decay=None, entry=1.0)
+
+
+class TestEveryTuple(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return EveryTuple()
+
+
+class TestFullSlot(PageChoiceContract):
+    may_wait = True
+
+    def make(self) -> PageChoice:
+        return FullSlot(threshold=6)
+
+
+class TestFullSlotWithATrickle(PageChoiceContract):
+    may_wait = True
+
+    def make(self) -> PageChoice:
+        return FullSlot(threshold=6, trickle=2)
+
+
+class TestOldestAndYoungest(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return OldestAndYoungest()
+
+
+class TestRing(PageChoiceContract):
+    reads_for_nobody = True
+
+    def make(self) -> PageChoice:
+        return Ring()
+
+
+def queue_of(*homes: int, partitions: int = 10, capacity: int = 20) -> WaitingTuples:
+    queue = WaitingTuples(partitions, capacity, positions=True, youngest=True)
+    queue.add(np.arange(len(homes)), np.array(homes, dtype=np.int32), np.arange(len(homes)))
+    return queue
+
+
+def chosen(choice: PageChoice, queue: WaitingTuples, *, pending: bool = True) -> list[int]:
+    return choice.choose(queue, input_pending=pending).tolist()
+
+
+def test_the_ring_visits_every_partition_once_per_round() -> None:
+    queue, ring = queue_of(4), Ring()
+    assert [chosen(ring, queue)[0] for _ in range(25)] == [number % 10 for number in range(25)]
+
+
+def test_every_tuple_is_looked_up_on_its_own() -> None:
+    assert chosen(EveryTuple(), queue_of(4, 2, 4, 9)) == [4, 4, 2, 9]
+
+
+def test_a_full_slot_is_read_and_a_half_full_one_waits() -> None:
+    choice = FullSlot(threshold=3)
+    assert chosen(choice, queue_of(4, 2, 4, 9)) == []
+    assert chosen(FullSlot(threshold=2), queue_of(4, 2, 4, 9)) == [4]
+    assert chosen(FullSlot(threshold=9), queue_of(4, 2, 4, 9), pending=False) == [4]
+    assert chosen(FullSlot(threshold=9), queue_of(4, 2, 4, 9, capacity=4)) == [4]
+
+
+def test_a_trickle_is_looked_up_at_once() -> None:
+    choice = FullSlot(threshold=9, trickle=2)
+    queue = queue_of(4, 2)
+    assert chosen(choice, queue) == [2]
+    assert chosen(choice, queue) == []  # nothing has come since
+
+
+def test_positions_are_counted_from_the_young_end() -> None:
+    queue = queue_of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9)
+    assert [chosen(AtPosition(share), queue)[0] for share in (0.0, 0.3, 0.5, 1.0)] == [9, 6, 4, 0]
+
+
+def test_the_oldest_goes_first_once_patience_ends() -> None:
+    queue = queue_of(7, 1, 1, 1, capacity=4)
+    choice = AtPosition(0.0, patience=2.0)
+    seen = []
+    while queue.counts[7]:
+        seen.append(chosen(choice, queue)[0])
+        queue.drain(np.array(seen[-1:]))
+        room = queue.capacity - queue.count
+        queue.add(np.zeros(room, dtype=np.int64), np.ones(room, dtype=np.int32), np.zeros(room, dtype=np.int64))
+    assert seen == [1, 1, 7]
+
+
+@pytest.mark.parametrize(("share", "patience"), [(-0.1, 1.0), (1.1, 1.0), (0.3, 5.0)])
+def test_a_position_that_makes_no_sense_is_refused(share: float, patience: float) -> None:
+    with pytest.raises(ValueError, match=r"share|patience"):
+        AtPosition(share, patience)
+
+
+def test_two_buffers_take_turns_at_the_two_ends() -> None:
+    choice, queue = OldestAndYoungest(), queue_of(3, 5, 1)
+    assert [chosen(choice, queue)[0] for _ in range(4)] == [3, 1, 3, 1]
+    assert choice.choose_for(0, queue, 3) == 5
+    assert choice.choose_for(1, queue, 1) == 5
+
+
+def test_a_frequent_page_that_nobody_waits_for_is_dropped_from_the_schedule() -> None:
+    choice = DueFrequent(entry=1.0, eagerness=0.1)
+    queue = queue_of(2, 3)
+    choice.after_read(3, 2, queue)
+    choice.after_read(5, 9, queue)  # frequent, due after one more tuple
+    queue.add(np.array([0]), np.array([2], dtype=np.int32), np.array([0]))
+    assert chosen(choice, queue) == [2]
+    queue.add(np.array([0]), np.array([5], dtype=np.int32), np.array([0]))
+    assert chosen(choice, queue) == [2]
