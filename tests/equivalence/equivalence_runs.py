@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,8 @@ from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import BudgetTooSmallError, RowTooLargeError
 from semistream.core.keys import KeyCodec, KeyCodes
 from semistream.core.stats import JoinStats
+from semistream.engine.loop import JoinLoop
+from semistream.engine.side_by_side import SideBySideLoop
 from semistream.join import join
 from semistream.store.contract import MasterStore
 from semistream.testing import assert_same_rows, joined_rows, reference_join
@@ -134,6 +136,27 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def standstill_fails(rounds_without_progress: int = 400) -> Iterator[None]:
+    """Fail at once when a join goes round and round while no tuple enters or leaves and nothing is read."""
+
+    def watch(rounds: Callable[[Any], Iterator[None]]) -> Callable[[Any], Iterator[None]]:
+        def watched(loop: Any) -> Iterator[None]:
+            before, still = None, 0
+            for _ in rounds(loop):
+                now = (loop.stats.tuples_in, loop.stats.tuples_out, loop.stats.iterations)
+                before, still = now, still + 1 if now == before else 0
+                assert still < rounds_without_progress, f"the join stands still: {loop.stats}"
+                yield
+
+        return watched
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JoinLoop, "rounds", watch(JoinLoop.rounds))
+        patch.setattr(SideBySideLoop, "rounds", watch(SideBySideLoop.rounds))
+        yield
 
 
 def leftover_threads(patience_seconds: float = 5.0) -> list[str]:

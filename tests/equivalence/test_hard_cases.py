@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from equivalence_runs import PARALLEL, every_algorithm, positions_of, time_limit
+from equivalence_runs import PARALLEL, every_algorithm, positions_of, standstill_fails, time_limit
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.join import join
@@ -27,7 +27,7 @@ def test_rows_that_become_wider_do_not_stop_the_join(algorithm: str) -> None:
     for number in range(1, 30):
         rows = np.arange(64) + 64 * number
         stream.append(batch(id=rows * 7 % 1000, row=rows, note=["y" * 3000] * 64))
-    with time_limit(20):
+    with time_limit(20), standstill_fails():
         joined = join(stream, store, on="id", algorithm=algorithm, memory="1MB")
         assert positions_of(joined, "row") == list(range(64 * 30))
 
@@ -36,17 +36,17 @@ def test_rows_that_become_wider_do_not_stop_the_join(algorithm: str) -> None:
 def test_one_key_over_and_over_is_joined_to_the_end(algorithm: str) -> None:
     store = MemoryStore(pa.table({"id": np.arange(20_000), "v": np.arange(20_000)}), "id", rows_per_page=4)
     stream = [batch(id=np.full(20_000, 7)) for _ in range(5)]
-    with time_limit(60):
+    with time_limit(60), standstill_fails():
         joined = join(stream, store, on="id", algorithm=algorithm, memory="1500KB")
         assert sum(part.num_rows for part in joined) == 100_000
 
 
 @every_algorithm
 def test_large_keys_next_to_each_other_are_found(algorithm: str) -> None:
-    keys = [2**60, 2**60 + 1, -(2**63), -(2**63) + 1, 2**63 - 1]
-    store = MemoryStore(pa.table({"id": keys, "v": range(5)}), "id")
-    joined = join([batch(id=keys)], store, on="id", algorithm=algorithm, memory="1MB")
-    assert sorted(joined.read_all().column("v").to_pylist()) == list(range(5))
+    for keys in ([2**60, 2**60 + 1], [-(2**63), -(2**63) + 1], [2**63 - 2, 2**63 - 1]):
+        store = MemoryStore(pa.table({"id": keys, "v": range(2)}), "id")
+        joined = join([batch(id=keys)], store, on="id", algorithm=algorithm, memory="1MB")
+        assert sorted(joined.read_all().column("v").to_pylist()) == [0, 1]
 
 
 @pytest.mark.parametrize(("ours", "matches"), [(pa.uint64(), 1), (pa.int64(), 0)])

@@ -68,7 +68,8 @@ class Assembly:
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self.sizes = self._sizes(accounting)
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
-        partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=self.largest_row_bytes)
+        largest_bytes = self.largest_row_bytes if plan is not None else None
+        partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
         self.reader = PartitionReader(store, partitions, clock, self.stats)
         self._seed = seed
         self.stats.memory_bytes = budget.by_component()

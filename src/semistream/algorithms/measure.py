@@ -81,21 +81,24 @@ def measure(
     fills_a_queue = recipe.name not in WITHOUT_A_QUEUE
     warm = _WARM_UP_QUEUES * assembly.sizes.waiting_slots if fills_a_queue else 0
     limit = 20 * warm
-    for _ in rounds:
-        if stats.read_hits + stats.absent >= warm or stats.tuples_out >= limit:
-            break
-    before, started = copy(stats), clock.now()
-    for _ in rounds:
-        done = stats.tuples_out - before.tuples_out
-        if progress is not None:
-            progress(done, tuples)
-        if (done >= tuples and seconds is None) or (seconds is not None and clock.now() - started >= seconds):
-            break
-    loop.close()
-    rounds.close()
+    try:
+        for _ in rounds:
+            if stats.read_hits + stats.absent >= warm or stats.tuples_out >= limit:
+                break
+        before, started = copy(stats), clock.now()
+        for _ in rounds:
+            done = stats.tuples_out - before.tuples_out
+            if progress is not None:
+                progress(done, tuples)
+            if (done >= tuples and seconds is None) or (seconds is not None and clock.now() - started >= seconds):
+                break
+    finally:
+        loop.close()
+        rounds.close()
+    ended = clock.now()
     return Measurement(
         stats.since(before),
-        clock.now() - started,
+        ended - started,
         assembly.sizes.waiting_slots,
         before.tuples_out,
         time.perf_counter() - began,

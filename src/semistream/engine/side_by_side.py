@@ -17,6 +17,8 @@ from semistream.engine.stream_input import Chunk
 from semistream.store.contract import PageSet
 
 _POLL_SECONDS = 0.002
+_STOP_SECONDS = 10.0
+"""How long to wait for the disk phase to end; a read that hangs must not keep the caller from stopping."""
 
 
 class SideBySideLoop(JoinLoop):
@@ -132,7 +134,7 @@ class SideBySideLoop(JoinLoop):
             with self._changed:
                 self._stopping = True
                 self._changed.notify_all()
-            disk.join()
+            disk.join(_STOP_SECONDS)
 
     def _is_full_of_rows(self) -> bool:
         return self._rows is not None and not self._rows.free_slots
