@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: install ## Compare three algorithms of the family on a generated stream
 	$(BIN)/semistream bench --algorithm meshjoin,hybridjoin,cachejoin --clock model --accounting papers \
-		--master-rows 2000000 --memory 50MB --zipf 1 --tuples 2000000
+		--master-rows 2000000 --memory 50MB --zipf 1 --tuples 10000000
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
 	$(BIN)/python -m pytest

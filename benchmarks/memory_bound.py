@@ -52,8 +52,10 @@ def stream_batches(rows: int, tuples: int, seed: int) -> Iterator[pa.RecordBatch
 
 def child(path: str, algorithm: str, memory: str, rows: int, tuples: int) -> None:
     """Join, after saying that the baseline can be taken."""
-    for _ in join(stream_batches(rows, 2 * BATCH_ROWS, 1), path, on="key", algorithm=algorithm, memory="4MB"):
-        pass
+    with tempfile.TemporaryDirectory() as folder:
+        small = MasterTable.build(master_batches(100_000), Path(folder) / "small", key="key")
+        for _ in join(stream_batches(100_000, 4 * BATCH_ROWS, 1), small, on="key", algorithm=algorithm, memory="4MB"):
+            pass
     print("ready", flush=True)
     sys.stdin.readline()
     started = time.perf_counter()

@@ -168,7 +168,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         try:
             flushed = time.monotonic()
             for _ in rounds:
-                flush = loop.idle and time.monotonic() - flushed > _LINGER_SECONDS
+                flush = loop.pausing or (loop.idle and time.monotonic() - flushed > _LINGER_SECONDS)
                 if flush or output.is_due:
                     yield from output.ready(flush=flush)
                     flushed = time.monotonic()

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equivalence_runs import (
+    PARALLEL,
+    algorithms_with_a_defect,
     assert_counters_add_up,
     batches_of,
     every_algorithm,
@@ -105,13 +107,17 @@ def test_an_empty_master_table_matches_nothing(algorithm: str, sales: pa.Table) 
         assert_counters_add_up(joined.stats, ROWS)
 
 
-@pytest.mark.parametrize("algorithm", ANSWER_IN_SILENCE)
+@algorithms_with_a_defect(
+    "rows that are ready within 20 ms of the last hand-out wait for the next input, however long",
+    affected=[name for name in ANSWER_IN_SILENCE if name not in PARALLEL],
+    among=ANSWER_IN_SILENCE,
+)
 def test_what_waits_is_answered_while_the_stream_is_silent(algorithm: str, store: MemoryStore, sales: pa.Table) -> None:
     answered = threading.Event()
 
     def pausing() -> Iterator[pa.RecordBatch]:
         yield sales.slice(0, 150).to_batches()[0]
-        assert answered.wait(20), "the rows before the pause were held back"
+        assert answered.wait(2), "the rows before the pause were held back"
         yield sales.slice(150).to_batches()[0]
 
     with time_limit(30):

@@ -36,7 +36,7 @@ GOLDEN: dict[str, tuple[dict[str, Any], str, int, int]] = {
     ),
     "partitioned": (
         {"parameters": {"trickle": 0}, "cache_blocks": 1},
-        "40092413826794512358",
+        "40092413826745912358",
         27, 20,
     ),
     "ssij": (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from semistream.algorithms.recipe import BlockCaching, PagePinning, Recipe, Setting, TupleCaching
+from semistream.algorithms.recipe import RANGES, BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock
 from semistream.core.errors import InvalidSettingError
@@ -174,6 +174,12 @@ def _with_defaults(recipe: Recipe, given: Mapping[str, float]) -> Mapping[str, f
     if unknown:
         known = ", ".join(recipe.parameters) or "none"
         raise InvalidSettingError(f"{recipe.name} has no parameter {unknown[0]!r}: its parameters are {known}.")
+    for name, value in given.items():
+        low, high = RANGES[name]
+        if not low <= value <= high:
+            raise InvalidSettingError(
+                f"The parameter {name!r} must be from {low:g} to {high:g}, but {value:g} was given."
+            )
     return {**recipe.parameters, **given}
 
 

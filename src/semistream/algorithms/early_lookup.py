@@ -1,6 +1,6 @@
 """HYBRIDJOIN-L and CACHEJOIN-L.
 
-Paper: Naeem, Dobbie, Lutteroth, Weber: Optimising queue-based semi-stream joins by introducing a queue of frequent
+Paper: Naeem, Weber, Dobbie, Lutteroth: Optimising queue-based semi-stream joins by introducing a queue of frequent
 pages, which names the two. The look-up key is not the oldest but the one at a fixed position of the queue, about 30%
 from the young end at a Zipf exponent of 1, where a tuple is more likely to be of a frequent page.
 

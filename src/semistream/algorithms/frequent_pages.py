@@ -19,7 +19,7 @@ from semistream.policies.caching import AboveRate
 from semistream.policies.contract import Admission, PageChoice
 from semistream.policies.page_choice import DueFrequent
 
-_PAPER = "Naeem, Weber, Lutteroth, Dobbie: Optimising queue-based semi-stream joins by a queue of frequent pages"
+_PAPER = "Naeem, Weber, Dobbie, Lutteroth: Optimising queue-based semi-stream joins by a queue of frequent pages"
 _QUEUE = {"decay": 0.9, "eagerness": 2.0, "entry": 2.0}
 
 

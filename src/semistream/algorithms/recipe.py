@@ -26,6 +26,25 @@ class Setting:
         return self.parameters[parameter]
 
 
+RANGES: Mapping[str, tuple[float, float]] = {
+    "batch": (1, 1_000_000),
+    "buffer_fill": (0.01, 1),
+    "cache_share": (0, 0.9),
+    "decay": (0, 0.999),
+    "eagerness": (0.01, 1000),
+    "entry": (0.01, 1000),
+    "handover_bytes": (1_000, 1e12),
+    "parts": (1, 1e12),
+    "patience": (0.01, 4),
+    "pinned_share": (0, 0.9),
+    "position": (0, 1),
+    "read_bytes": (0, 1e12),
+    "threshold": (0, 1e9),
+    "trickle": (0, 1_000_000),
+}
+"""What values the parameters of the recipes may have."""
+
+
 @dataclass(frozen=True)
 class TupleCaching:
     """Cache single master tuples; without admission the first rows of the table, for good."""

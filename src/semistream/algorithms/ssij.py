@@ -9,7 +9,7 @@ memory moves between cached blocks and the stream buffer.
 Recipe: oldest first, blocks cached by utility with a moving share of memory, batchwise intake.
 
 Deviations: the join phase also starts when the input pauses, so that no tuple waits for tuples that may never come. How
-memory moves is not said: after each join phase it goes on in the direction in which tuples per read went up;
+memory moves is not said: after every fourth join phase it goes on in the direction in which tuples per read went up;
 in joins with payload the split stays as it is.
 """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -13,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def kernel(function: Function) -> Function:
     """Compile `function` with numba: without the interpreter lock, cached for the next process.
 
-    In an installation that cannot be written to, the cache moves to a temporary folder instead of failing.
+    In an installation that cannot be written to, the cache moves to a temporary folder of the user's instead of failing.
     """
     from numba import njit
     from numba.core import config
@@ -22,6 +24,19 @@ def kernel(function: Function) -> Function:
     try:
         return cast(Function, compiler(function))
     except RuntimeError:
-        os.environ.setdefault("NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/semistream-kernels-{os.getuid()}")
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(_private_folder()))
         config.reload_config()  # type: ignore[no-untyped-call]
         return cast(Function, compiler(function))
+
+
+def _private_folder() -> Path:
+    """Return a temporary folder that nobody else can write to: what is cached in it will be run."""
+    folder = Path(tempfile.gettempdir()) / f"semistream-kernels-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="semistream-kernels-"))
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="semistream-kernels-"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class JoinLoop:
         self._used = 0
         self._taken = 0
         self._silent = False
+        self.pausing = False
+        """Whether the loop is about to wait for input: what it has answered should be handed out first."""
         self._hit_rate = 0.0
         self._waits = Waits(clock, stats)
 
@@ -76,14 +78,19 @@ class JoinLoop:
             self._take_in()
             if self._may_read():
                 if not self._read_round() and not self._has_input():
-                    yield
-                    self._wait_for_input()
+                    yield from self._pause()
             elif self._is_finished():
                 return
             elif not self._has_input():
-                yield  # what was answered so far must not wait for the input
-                self._wait_for_input()
+                yield from self._pause()
             yield
+
+    def _pause(self) -> Iterator[None]:
+        """Wait for input, after what has been answered so far could be handed out."""
+        self.pausing = True
+        yield
+        self.pausing = False
+        self._wait_for_input()
 
     @property
     def idle(self) -> bool:
@@ -235,9 +242,7 @@ class JoinLoop:
                 pages = self._reader.read(partitions, sequential=self._choice.sequential)
                 self._probe(partitions, pages)
         self._taken = 0
-        if self.waiting.count:
-            self._waits.forget_before(self._position(self.waiting.oldest_reference()))
-        elif self._cache is not None:
+        if not self.waiting.count and self._cache is not None:
             self._cache.after_batch(self.waiting)
         return len(partitions) > 0 or not self.waiting.count
 
@@ -283,6 +288,8 @@ class JoinLoop:
             firsts = drained.references[starts[starts < drained.bounds[1:]] if len(starts) > 1 else starts]
             self._waits.oldest_left(min(map(self._position, firsts.tolist())))
             self._leave(count, absent=count - found)
+            if self.waiting.count:
+                self._waits.forget_before(self._position(self.waiting.oldest_reference()))
             if self._output is not None:
                 self._output.answered(drained.references, pages, rows)
         return rows

@@ -38,8 +38,9 @@ def find_in(page_codes: Int64Array, low: Any, high: Any, code: Any) -> Any:
     if code < first or code > last:
         return -1
     if last > first:
-        share = (np.float64(code) - np.float64(first)) / (np.float64(last) - np.float64(first))
-        guess = low + np.int64(share * (high - 1 - low))
+        # Differences as unsigned integers are exact; only their ratio is rounded.
+        share = np.float64(np.uint64(code) - np.uint64(first)) / np.float64(np.uint64(last) - np.uint64(first))
+        guess = min(low + np.int64(share * (high - 1 - low)), high - 1)
         if page_codes[guess] == code and (guess == low or page_codes[guess - 1] != code):
             return guess
         # Narrow the search to the side of the guess that the code is on.

@@ -12,10 +12,9 @@ from semistream.store.sparse_index import SparseIndex
 class Partitions:
     """Neighbouring pages, about `read_bytes` together.
 
-    Where pages are of about one size, a partition is a fixed number of them and the map is an index of their
-    first codes. Where some
-    are much larger, partitions are cut by bytes; a page above `largest_bytes` is a partition of its own that must not
-    be read.
+    Where pages are of about one size, a partition is a fixed number of them. Where some are much larger, partitions are
+    cut by bytes; a page above `largest_bytes` is a partition of its own that must not be read. Codes are located by an
+    index of the first code of each partition, if the store tells them.
     """
 
     def __init__(self, store: MasterStore, pages_per_partition: int, *, largest_bytes: int | None = None) -> None:

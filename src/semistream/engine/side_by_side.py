@@ -97,8 +97,7 @@ class SideBySideLoop(JoinLoop):
             if not self._inside and not self._has_input():
                 if self._stream.ended:
                     return
-                yield
-                self._wait_for_input()
+                yield from self._pause()
             yield
 
     def _simulated_read(self, clock: ModelClock) -> None:
@@ -135,6 +134,8 @@ class SideBySideLoop(JoinLoop):
                 self._stopping = True
                 self._changed.notify_all()
             disk.join(_STOP_SECONDS)
+        if self._failure is not None:
+            raise self._failure
 
     def _is_full_of_rows(self) -> bool:
         return self._rows is not None and not self._rows.free_slots

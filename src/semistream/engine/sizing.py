@@ -82,7 +82,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
-    cache_bytes = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
+    cache_bytes = _cache_bytes(split, memory, read_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
     budget.reserve("disk buffer", min(memory, split.buffers * read_bytes))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
@@ -131,7 +131,7 @@ def real_sizes(
     output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, memory // 24)
-    cache_bytes = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
+    cache_bytes = _cache_bytes(split, memory, read_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
     handover_slots = int(handover_bytes / (20 + slot_bytes))
     fixed = {
@@ -165,14 +165,14 @@ def real_sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
-        cache_blocks=max(1, int(cache_bytes // (1.1 * read_bytes))) if split.blocks else 0,
+        cache_blocks=max(1, int(cache_bytes // (1.3 * read_bytes))) if split.blocks else 0,
         cache_variable_bytes=int(cache_variable_bytes),
         handover_slots=handover_slots,
         variable_bytes=int((slots + handover_slots) * 1.25 * stream_variable_bytes) + chunk_bytes,
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        slots_per_block=0 if slot_bytes else int(1.1 * read_bytes / queue_bytes),
+        slots_per_block=0 if slot_bytes else int(1.3 * read_bytes / queue_bytes),
     )
 
 
@@ -180,6 +180,12 @@ def _wanted_read_bytes(split: Split, store: MasterStore) -> int:
     if split.table_share and store.page_count:
         return int(split.table_share * store.range_bytes(0, store.page_count - 1))
     return split.read_bytes
+
+
+def _cache_bytes(split: Split, memory: int, read_bytes: int) -> int:
+    """Return the bytes of the cache; where it holds whole partitions, those of one at least."""
+    wanted = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
+    return max(wanted, int(1.3 * read_bytes)) if split.blocks else wanted
 
 
 def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:

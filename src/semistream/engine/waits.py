@@ -53,6 +53,10 @@ class Waits:
         else:
             self._pass(now)
         self._inside -= count
+        if not self._inside:
+            self._positions.clear()
+            self._seconds.clear()
+            self._forgotten = 0
 
     def oldest_left(self, position: int) -> None:
         """Note the stream position of the oldest of some tuples that leave."""
