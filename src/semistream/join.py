@@ -141,7 +141,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._plan, self._stream_schema = plan, stream
 
     def _run(self) -> Generator[pa.RecordBatch]:
-        return_freed_memory()
+        return_freed_memory(self._budget.total_bytes)
         first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
         if first is None:
             return

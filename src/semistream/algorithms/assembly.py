@@ -102,6 +102,7 @@ class Assembly:
                 batch_bytes=sizes.output_bytes,
                 most_slots=max(1, sizes.output_slots // 2),
                 stream_row_bytes=self._stream_row_bytes,
+                master_row_bytes=SlotRows.slot_bytes(self._cached_schema) + _variable_bytes(store, self._columns),
                 dead_letters=self._dead_letters,
             )
         parts: dict[str, Any] = {

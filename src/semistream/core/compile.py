@@ -15,7 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def kernel(function: Function) -> Function:
     """Compile `function` with numba: without the interpreter lock, cached for the next process.
 
-    In an installation that cannot be written to, the cache moves to a temporary folder of the user's instead of failing.
+    In an installation that cannot be written to, the cache moves to a temporary folder of the user instead of failing.
     """
     from numba import njit
     from numba.core import config

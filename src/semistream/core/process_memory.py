@@ -7,21 +7,25 @@ import os
 
 import pyarrow as pa
 
-_OPTIONS = {-8: 1, -3: 65_536, -1: 131_072}
-"""Of the C library: one arena for all threads, blocks of their own from 64 KiB on, and free memory returned early."""
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_LEAST_BYTES = 131_072
+_MOST_BYTES = 32 * 2**20
+_SHARE = 16
 
 
-def return_freed_memory() -> None:
-    """Let freed memory leave the process, unless the user has set up the allocators.
+def return_freed_memory(budget_bytes: int) -> None:
+    """Let freed memory leave the process, all but about a sixteenth of the budget, unless the user has set this up.
 
     Arrow's default allocator keeps tens of megabytes of freed memory for later, and so does the C library once large
-    blocks have been freed: memory outside of any budget. The choice holds for the whole process and does not concern
-    memory that is in use.
+    blocks have been freed: memory outside of any budget. To return every small block would cost more time than the
+    join itself, so some may stay. The choice holds for the whole process and does not concern memory in use.
     """
     if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
         pa.set_memory_pool(pa.system_memory_pool())
     if not any(name.startswith("MALLOC_") for name in os.environ):
         set_option = getattr(ctypes.CDLL(None), "mallopt", None)
         if set_option is not None:
-            for option, value in _OPTIONS.items():
-                set_option(option, value)
+            kept = min(max(budget_bytes // _SHARE, _LEAST_BYTES), _MOST_BYTES)
+            for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
+                set_option(option, kept)

@@ -64,6 +64,7 @@ class Output:
         batch_bytes: int,
         most_slots: int,
         stream_row_bytes: float,
+        master_row_bytes: float,
         dead_letters: DeadLetters | None = None,
     ) -> None:
         self._plan = plan
@@ -78,7 +79,7 @@ class Output:
         self._lock = RLock()
         self._pending = _Pending()
         self._master_batches = 0
-        self._master_row_bytes = 0.0
+        self._master_row_bytes = max(1.0, master_row_bytes)
         self.taken_columns = self.columns_of(plan, verify=self._verify)
         """The master columns that rows are taken with: those of the output, then those that verify a match."""
 
@@ -123,11 +124,10 @@ class Output:
         elif not self._plan.master_columns:
             self._collect(slots, None)
         else:
-            step = max(1, int(self._batch_bytes / max(1.0, self._master_row_bytes)))
-            if self._master_row_bytes and len(slots) <= step:
+            step = max(1, int(self._batch_bytes / self._master_row_bytes))
+            if len(slots) <= step:
                 self._collect(slots, pages.take(rows, self.taken_columns))
             else:
-                step = step if self._master_row_bytes else 256
                 for start in range(0, len(slots), step):
                     self._collect(slots[start : start + step], _Untaken(pages, rows[start : start + step]))
 

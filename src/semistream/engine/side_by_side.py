@@ -119,11 +119,10 @@ class SideBySideLoop(JoinLoop):
             while True:
                 self._take_in()
                 yield
-                if self._failure is not None:
-                    raise self._failure
+                self._raise_failure()
                 with self._changed:
                     if self._is_finished():
-                        return
+                        break
                     if not self._has_input() or self._is_full_of_rows():
                         self._changed.wait(_POLL_SECONDS)
                     elif self._room() <= 0:
@@ -134,6 +133,9 @@ class SideBySideLoop(JoinLoop):
                 self._stopping = True
                 self._changed.notify_all()
             disk.join(_STOP_SECONDS)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
