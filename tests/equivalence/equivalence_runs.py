@@ -54,7 +54,7 @@ SMALL_PARTS: dict[str, float] = {
     "cache_share": 0.06,
     "pinned_share": 0.06,
     "parts": 7,
-    "handover_bytes": 600,
+    "handover_bytes": 1000,
     "batch": 3,
     "trickle": 0,
     "buffer_fill": 0.5,

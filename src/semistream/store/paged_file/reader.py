@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 from itertools import pairwise
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import CorruptTableError, SemistreamError
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.paged_file import manifest as manifests
@@ -26,6 +27,7 @@ from semistream.store.paged_file.row_layout import RowLayout
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
+_OWN_MEMORY_BYTES = 65_536
 """What offsets, lengths and buffers of direct reads are multiples of."""
 
 
@@ -149,7 +151,7 @@ class PagedFileStore(MasterStore):
     def _fetched(self, extents: list[list[int]]) -> tuple[pa.Buffer, memoryview]:
         """Return one buffer with the bytes of all extents."""
         total = extents[-1][1] + extents[-1][2] if extents else 0
-        memory = _aligned_memory(total) if self._direct else pa.allocate_buffer(total)
+        memory = _own_memory(total) if self._direct or total >= _OWN_MEMORY_BYTES else pa.allocate_buffer(total)
         buffer, view = pa.py_buffer(memory), _writable(memory)
         for address, length, position in extents:
             file, offset = parted(address)
@@ -219,7 +221,7 @@ class PagedFileStore(MasterStore):
             if not os.path.sameopenfile(direct, descriptor) or not stat.S_ISREG(os.fstat(direct).st_mode):
                 raise CorruptTableError(f"{path} was replaced while it was opened.")
             # Some file systems take the flag and refuse the first read.
-            read_into(direct, _writable(_aligned_memory(_BLOCK_BYTES)), 0)
+            read_into(direct, _writable(_own_memory(_BLOCK_BYTES)), 0)
         except OSError:
             os.close(direct)
             raise SemistreamError(
@@ -235,7 +237,9 @@ def _writable(memory: Any) -> memoryview:
     return memoryview(memory).cast("B")
 
 
-def _aligned_memory(size_bytes: int) -> UInt8Array:
-    whole = np.empty(size_bytes + _BLOCK_BYTES, dtype=np.uint8)
-    start = -whole.ctypes.data % _BLOCK_BYTES
-    return whole[start : start + size_bytes]
+def _own_memory(size_bytes: int) -> mmap.mmap:
+    """Return memory of its own, aligned to blocks, that leaves the process as soon as it is freed.
+
+    Pages live for quite different times; from the common heap they would leave holes that no later read fits into.
+    """
+    return mmap.mmap(-1, max(1, size_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
