@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import stat
 from itertools import pairwise
@@ -23,11 +22,11 @@ from semistream.store.paged_file.page import checksums, gather_codes
 from semistream.store.paged_file.page_index import PageIndex, parted, read_index
 from semistream.store.paged_file.page_set import FilePages
 from semistream.store.paged_file.placing import count_pages, place_pages
+from semistream.store.paged_file.read_memory import ReadMemory
 from semistream.store.paged_file.row_layout import RowLayout
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
-_OWN_MEMORY_BYTES = 65_536
 """What offsets, lengths and buffers of direct reads are multiples of."""
 
 
@@ -54,6 +53,7 @@ class PagedFileStore(MasterStore):
         self.unique = self.manifest.unique
         self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
         self._index = SparseIndex(self._entries.first_codes)
+        self._memory = ReadMemory()
         ends = self._entries.addresses + self._entries.lengths
         # A page at which another pread starts, because it does not follow the page before it on the disk.
         self._breaks = np.flatnonzero(self._entries.addresses[1:] != ends[:-1]).astype(np.int64) + 1
@@ -151,7 +151,7 @@ class PagedFileStore(MasterStore):
     def _fetched(self, extents: list[list[int]]) -> tuple[pa.Buffer, memoryview]:
         """Return one buffer with the bytes of all extents."""
         total = extents[-1][1] + extents[-1][2] if extents else 0
-        memory = _own_memory(total) if self._direct or total >= _OWN_MEMORY_BYTES else pa.allocate_buffer(total)
+        memory = self._memory.take(total)
         buffer, view = pa.py_buffer(memory), _writable(memory)
         for address, length, position in extents:
             file, offset = parted(address)
@@ -221,7 +221,7 @@ class PagedFileStore(MasterStore):
             if not os.path.sameopenfile(direct, descriptor) or not stat.S_ISREG(os.fstat(direct).st_mode):
                 raise CorruptTableError(f"{path} was replaced while it was opened.")
             # Some file systems take the flag and refuse the first read.
-            read_into(direct, _writable(_own_memory(_BLOCK_BYTES)), 0)
+            read_into(direct, _writable(ReadMemory().take(_BLOCK_BYTES)), 0)
         except OSError:
             os.close(direct)
             raise SemistreamError(
@@ -235,11 +235,3 @@ class PagedFileStore(MasterStore):
 
 def _writable(memory: Any) -> memoryview:
     return memoryview(memory).cast("B")
-
-
-def _own_memory(size_bytes: int) -> mmap.mmap:
-    """Return memory of its own, aligned to blocks, that leaves the process as soon as it is freed.
-
-    Pages live for quite different times; from the common heap they would leave holes that no later read fits into.
-    """
-    return mmap.mmap(-1, max(1, size_bytes), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
