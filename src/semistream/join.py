@@ -10,7 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.assembly import Assembly
+from semistream.algorithms.assembly import Assembly, check_parameters
+from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.arrays import BoolArray
 from semistream.core.budget import MemoryBudget
@@ -19,7 +20,7 @@ from semistream.core.errors import InvalidSettingError, SchemaDriftError, Unknow
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.output import DeadLetters
-from semistream.engine.output_plan import OutputPlan, plan_output
+from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.stream_input import BatchInput, Chunk
 from semistream.store.contract import MasterStore
@@ -58,6 +59,9 @@ def join(
     What can be checked is checked at once: settings always, columns and types as soon as the schema of the stream is
     known, which for a bare iterator is when its first batch comes.
     """
+    check_join_type(how)
+    recipe = algorithm_named(algorithm)
+    check_parameters(recipe, parameters or {})
     return JoinedBatches(
         batches,
         _opened(master),
@@ -65,7 +69,7 @@ def join(
         lambda stream, store, pairs: plan_output(
             stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix
         ),
-        algorithm=algorithm,
+        recipe=recipe,
         memory=memory,
         dead_letters=dead_letters,
         parameters=parameters,
@@ -83,13 +87,13 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         on: On,
         plan: Callable[[pa.Schema, MasterStore, list[tuple[str, str]]], OutputPlan],
         *,
-        algorithm: str,
+        recipe: Recipe,
         memory: int | str,
         dead_letters: DeadLetters | None,
         parameters: Mapping[str, float] | None,
         seed: int,
     ) -> None:
-        self._recipe = algorithm_named(algorithm)
+        self._recipe = recipe
         self._budget = MemoryBudget(memory)
         self._store = store
         self._pairs = _key_pairs(on, store)
@@ -194,10 +198,8 @@ class _Encoder:
         rows = np.arange(batch.num_rows, dtype=np.int64)
         chunk = Chunk(first_position, encoded.codes, rows, np.empty(0, dtype=np.int32), batch=batch)
         if encoded.usable is not None:
-            null = np.zeros(batch.num_rows, dtype=np.bool_)
-            for key in keys:
-                null |= key.is_null().to_numpy(zero_copy_only=False)
-            chunk.null_rows, chunk.unmatchable_rows = rows[null], rows[~encoded.usable & ~null]
+            nulls = encoded.nulls if encoded.nulls is not None else np.zeros(batch.num_rows, dtype=np.bool_)
+            chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]
             _keep(chunk, encoded.usable)
         chunk.partitions = self._reader.locate(chunk.codes)
         unreadable = self._reader.partitions.unreadable(chunk.partitions)

@@ -90,9 +90,6 @@ def test_a_match_is_the_first_row_of_its_range(drawn: tuple[list[list[int]], lis
     check_match(ranges, [some + values for some, values in zip(wanted, ranges, strict=True)])
 
 
-@pytest.mark.xfail(
-    reason="defect: find_in divides by zero where two codes are the same as floating-point numbers", strict=True
-)
 @fixed
 @given(st.lists(next_to_each_other, min_size=1, max_size=8))
 def test_large_codes_next_to_each_other_are_told_apart(page: list[int]) -> None:

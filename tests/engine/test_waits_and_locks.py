@@ -36,7 +36,6 @@ def test_waits_are_measured_in_seconds_and_in_tuples() -> None:
     assert stats.wait_seconds_total == 3 * 3.0 + 4 * 1.0
 
 
-@pytest.mark.xfail(reason="defect: Waits forgets arrivals only in rounds that leave tuples waiting", strict=True)
 def test_arrivals_are_forgotten_when_all_tuples_have_left() -> None:
     waits = Waits(ModelClock(PAPERS), JoinStats())
     for position in range(50_000):

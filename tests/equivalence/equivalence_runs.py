@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import BudgetTooSmallError, RowTooLargeError
@@ -69,6 +69,7 @@ def examples(count: int) -> settings:
         deadline=None,
         derandomize=True,
         print_blob=True,
+        phases=[Phase.explicit, Phase.generate],  # shrinking takes minutes; a failing case is small as it is
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
 

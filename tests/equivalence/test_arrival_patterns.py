@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equivalence_runs import (
-    PARALLEL,
-    algorithms_with_a_defect,
     assert_counters_add_up,
     batches_of,
     every_algorithm,
@@ -107,11 +105,7 @@ def test_an_empty_master_table_matches_nothing(algorithm: str, sales: pa.Table) 
         assert_counters_add_up(joined.stats, ROWS)
 
 
-@algorithms_with_a_defect(
-    "rows that are ready within 20 ms of the last hand-out wait for the next input, however long",
-    affected=[name for name in ANSWER_IN_SILENCE if name not in PARALLEL],
-    among=ANSWER_IN_SILENCE,
-)
+@pytest.mark.parametrize("algorithm", ANSWER_IN_SILENCE)
 def test_what_waits_is_answered_while_the_stream_is_silent(algorithm: str, store: MemoryStore, sales: pa.Table) -> None:
     answered = threading.Event()
 

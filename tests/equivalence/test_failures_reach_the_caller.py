@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from equivalence_runs import (
     PARALLEL,
-    algorithms_with_a_defect,
     every_algorithm,
     leftover_threads,
     parameters_of,
@@ -71,9 +70,7 @@ def test_a_join_that_failed_gives_nothing_more(algorithm: str, master: MemorySto
     assert list(joined) == []
 
 
-@algorithms_with_a_defect(
-    "an error of the disk phase is dropped if the stream phase has seen the end by then", PARALLEL
-)
+@every_algorithm
 def test_an_error_of_the_last_pages_is_raised(algorithm: str, master: MemoryStore) -> None:
     """A page that fails when its rows are taken out must not be lost in the rush of the end."""
     one_key = pa.RecordBatch.from_pydict({"id": np.full(20, 7), "row": np.arange(20)})

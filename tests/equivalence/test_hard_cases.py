@@ -10,8 +10,10 @@ import pytest
 from equivalence_runs import (
     PARALLEL,
     algorithms_with_a_defect,
+    every_algorithm,
     known_defect,
     positions_of,
+    run_join,
     standstill_fails,
     time_limit,
 )
@@ -56,14 +58,23 @@ def test_one_key_over_and_over_is_joined_to_the_end(algorithm: str) -> None:
         assert sum(part.num_rows for part in joined) == 100_000
 
 
-@algorithms_with_a_defect(
-    "find_in divides by zero where two codes are the same as floating-point numbers", READ_THE_STORE
-)
+@every_algorithm
 def test_large_keys_next_to_each_other_are_found(algorithm: str) -> None:
     for keys in ([2**60, 2**60 + 1], [-(2**63), -(2**63) + 1], [2**63 - 2, 2**63 - 1]):
         store = MemoryStore(pa.table({"id": keys, "v": range(2)}), "id")
         joined = join([batch(id=keys)], store, on="id", algorithm=algorithm, memory="1MB")
         assert sorted(joined.read_all().column("v").to_pylist()) == [0, 1]
+
+
+@algorithms_with_a_defect("a slot is freed by each of two hand-outs that share its matches", list(ALGORITHMS))
+def test_the_matches_of_one_tuple_may_leave_in_several_batches(algorithm: str) -> None:
+    ids = np.repeat(np.arange(11), 4)
+    store = MemoryStore(pa.table({"id": ids, "v": np.arange(44)}), "id", rows_per_page=1, on_duplicate="all")
+    keys = np.random.default_rng(0).integers(0, 11, 400)
+    output, _, _ = run_join(lambda: [batch(id=keys, row=np.arange(400))], store, on="id", algorithm=algorithm)
+    assert output is not None
+    found = sorted(zip(output.column("row").to_pylist(), output.column("v").to_pylist(), strict=True))
+    assert found == [(row, int(key) * 4 + number) for row, key in enumerate(keys) for number in range(4)]
 
 
 @known_defect("a master key of uint64 above 2**63 is stored as a negative code without a word")

@@ -62,7 +62,8 @@ class Assembly:
         self._stream_row_bytes = stream_row_bytes
         self._dead_letters = dead_letters
         self._store = store
-        self._parameters = _with_defaults(recipe, parameters or {})
+        check_parameters(recipe, parameters or {})
+        self._parameters = {**recipe.parameters, **(parameters or {})}
         self._split = recipe.split(self._parameters)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
@@ -170,18 +171,15 @@ class Assembly:
         return None
 
 
-def _with_defaults(recipe: Recipe, given: Mapping[str, float]) -> Mapping[str, float]:
-    unknown = sorted(set(given) - set(recipe.parameters))
-    if unknown:
-        known = ", ".join(recipe.parameters) or "none"
-        raise InvalidSettingError(f"{recipe.name} has no parameter {unknown[0]!r}: its parameters are {known}.")
+def check_parameters(recipe: Recipe, given: Mapping[str, float]) -> None:
+    """Raise an error unless the recipe has these parameters and the values make sense."""
     for name, value in given.items():
+        if name not in recipe.parameters:
+            known = ", ".join(recipe.parameters) or "none"
+            raise InvalidSettingError(f"{recipe.name} has no parameter {name!r}: its parameters are {known}.")
         low, high = RANGES[name]
         if not low <= value <= high:
-            raise InvalidSettingError(
-                f"The parameter {name!r} must be from {low:g} to {high:g}, but {value:g} was given."
-            )
-    return {**recipe.parameters, **given}
+            raise InvalidSettingError(f"The parameter {name!r} must be from {low:g} to {high:g}, but is {value:g}.")
 
 
 def _variable_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:

@@ -24,7 +24,13 @@ class KeyCodes:
 
     codes: Int64Array
     usable: BoolArray | None
-    null_count: int
+    nulls: BoolArray | None
+    """Which rows have a null in their key; None if none has."""
+
+    @property
+    def null_count(self) -> int:
+        """How many rows have a null in their key."""
+        return 0 if self.nulls is None else int(self.nulls.sum())
 
 
 @dataclass(frozen=True)
@@ -66,28 +72,28 @@ class KeyCodec:
 
     def encode(self, columns: Sequence[pa.Array]) -> KeyCodes:
         """Return the code of each row; costs one pass over the columns."""
-        canonical, valid = self._canonical(columns)
-        null_rows = np.zeros(len(columns[0]), dtype=np.bool_)
+        columns = [_plain_array(column) for column in columns]
+        canonical, usable = self._canonical(columns)
+        nulls: BoolArray | None = None
         for column in columns:
             if column.null_count:
-                null_rows |= column.is_null().to_numpy(zero_copy_only=False)
-        null_count = int(null_rows.sum())
-        usable = valid
-        if null_count:
-            usable = ~null_rows if valid is None else valid & ~null_rows
+                of_column = column.is_null().to_numpy(zero_copy_only=False)
+                nulls = of_column if nulls is None else nulls | of_column
+        if nulls is not None:
+            usable = ~nulls if usable is None else usable & ~nulls
         if usable is not None and usable.all():
             usable = None
         if self.exact:
             codes = canonical[0]
             assert isinstance(codes, np.ndarray)
-            return KeyCodes(codes, usable, null_count)
+            return KeyCodes(codes, usable, nulls)
         hashes = np.zeros(len(columns[0]), dtype=np.uint64)
         for part in canonical:
             if isinstance(part, _Bytes):
                 hash_bytes(hashes, part.offsets, part.data)
             else:
                 hash_integers(hashes, part)
-        return KeyCodes(hashes.view(np.int64), usable, null_count)
+        return KeyCodes(hashes.view(np.int64), usable, nulls)
 
     def same_key(self, left: Sequence[pa.Array], right: Sequence[pa.Array]) -> BoolArray:
         """Say for each row whether the key on the left equals the key on the right."""

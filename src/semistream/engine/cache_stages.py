@@ -92,6 +92,7 @@ class CachedTuples(CacheStage):
         self._admission = admission
         self._columns = columns
         self._unique = unique
+        self._knows_all = False
         self._stats = stats
 
     @property
@@ -103,17 +104,25 @@ class CachedTuples(CacheStage):
         """Without admission: fill the cache with the first rows of the master table."""
         if self._admission is not None:
             return
+        loaded = 0
         for partition in reader.readable():
             left = self.cache.capacity - self.cache.count
             if left <= 0:
                 return
+            loaded += 1
             pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
             rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
             self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
+            if len(rows) < len(pages.codes):
+                return
+        self._knows_all = self._unique and loaded == reader.partition_count
 
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
-        """Look codes up in the cache."""
-        return self.cache.find(codes)
+        """Look codes up in the cache; what is not in a cache of the whole table is absent."""
+        slots = self.cache.find(codes)
+        if self._knows_all:
+            slots[slots < 0] = self.cache.absent_slot
+        return slots
 
     def answer(
         self,
@@ -138,15 +147,17 @@ class CachedTuples(CacheStage):
         matches = np.bincount(rows[rows >= 0], minlength=len(pages.codes)).astype(np.int32)
         for index, partition in enumerate(partitions.tolist()):
             low, high = int(pages.bounds[index]), int(pages.bounds[index + 1])
-            wanted = np.flatnonzero(self._admission.admit(matches[low:high], partition, queue)) + low
+            asked = slice(int(drained.bounds[index]), int(drained.bounds[index + 1]))
+            absent, counts = np.unique(drained.codes[asked][rows[asked] < 0], return_counts=True)
+            both = np.concatenate([matches[low:high], counts.astype(np.int32)])
+            often = self._admission.admit(both, partition, queue)
+            wanted = np.flatnonzero(often[: high - low]) + low
             if len(wanted):
                 self._admit(pages, wanted, matches[wanted])
-        missing = drained.codes[rows < 0]
-        if len(missing):
-            codes, counts = np.unique(missing, return_counts=True)
-            often = self._admission.admit(counts.astype(np.int32), int(partitions[0]), queue)
-            if often.any():
-                self._note(self.cache.admit(codes[often], counts[often].astype(np.int32), None, absent=True))
+            remembered = often[high - low :]
+            if remembered.any():
+                new = self.cache.admit(absent[remembered], both[high - low :][remembered], None, absent=True)
+                self._note(new)
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:

@@ -111,6 +111,8 @@ class JoinLoop:
                 return  # so that a stream that is answered at once does not hold up its own output
 
     def _room(self) -> int:
+        if not self.waiting.count:
+            self._taken = 0  # all that were taken have left without a read
         room = self._intake.room(self.waiting, self._taken)
         return room if self._rows is None else min(room, self._rows.free_slots)
 
@@ -301,7 +303,7 @@ class JoinLoop:
             self._waits.leave(count)
 
     def _is_finished(self) -> bool:
-        return not self._inside and not self._has_input() and self._stream.ended
+        return not self._inside and not self._has_input() and self._chunk is None and self._stream.ended
 
 
 def _split(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -32,12 +32,21 @@ class _Untaken:
     rows: Int64Array
 
 
+@dataclass(frozen=True)
+class _Waited:
+    """Tuples that waited, by their slots, each with a master row."""
+
+    slots: Int64Array
+    master: pa.RecordBatch | _Untaken | None
+    done: Int64Array
+    """The slots that are not needed after these: a tuple with many master rows may go on in the next piece."""
+
+
 @dataclass
 class _Pending:
     """What has been found and is not yet handed out."""
 
-    waited: deque[tuple[Int64Array, pa.RecordBatch | _Untaken | None]] = field(default_factory=deque)
-    """Slots of rows that waited, and their master rows."""
+    waited: deque[_Waited] = field(default_factory=deque)
     arrived: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = field(default_factory=list)
     """Rows that were answered on arrival, and their master rows."""
     unmatched_waited: list[Int64Array] = field(default_factory=list)
@@ -92,7 +101,10 @@ class Output:
     @property
     def is_due(self) -> bool:
         """Whether a batch of the wanted size can be handed out."""
-        return self._pending.size_bytes >= self._batch_bytes or self._pending.slots >= self._most_slots
+        pending = self._pending
+        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._most_slots:
+            return True
+        return pending.slots > 0 and not self._rows.free_slots  # what has been answered takes the room of what waits
 
     @property
     def is_overdue(self) -> bool:
@@ -116,25 +128,37 @@ class Output:
                 self._leave_unmatched(np.setdiff1d(slots[~same], slots[same]))
                 slots, rows = slots[same], rows[same]
         if self._plan.how in ("semi", "anti"):
-            slots = np.unique(slots) if self._expand else slots
+            slots = self._each_once(slots)
         if not len(slots):
             return
         if not self._plan.keeps_matched:
             self._rows.free(slots)
         elif not self._plan.master_columns:
-            self._collect(slots, None)
+            self._collect(_Waited(slots, None, self._each_once(slots)))
         else:
             step = max(1, int(self._batch_bytes / self._master_row_bytes))
             if len(slots) <= step:
-                self._collect(slots, pages.take(rows, self.taken_columns))
-            else:
-                for start in range(0, len(slots), step):
-                    self._collect(slots[start : start + step], _Untaken(pages, rows[start : start + step]))
+                self._collect(_Waited(slots, pages.take(rows, self.taken_columns), self._each_once(slots)))
+                return
+            for start in range(0, len(slots), step):
+                piece = slots[start : start + step]
+                done = self._each_once(piece)
+                following = slots[start + step : start + step + 1]
+                self._collect(
+                    _Waited(
+                        piece,
+                        _Untaken(pages, rows[start : start + step]),
+                        done if not len(following) else done[done != following[0]],
+                    )
+                )
 
-    def _collect(self, slots: Int64Array, master: pa.RecordBatch | _Untaken | None) -> None:
+    def _each_once(self, slots: Int64Array) -> Int64Array:
+        return np.unique(slots) if self._expand else slots
+
+    def _collect(self, waited: _Waited) -> None:
         with self._lock:
-            self._pending.waited.append((slots, master))
-            self._count(len(slots), master, slots=len(slots))
+            self._pending.waited.append(waited)
+            self._count(len(waited.slots), waited.master, slots=len(waited.slots))
 
     def _leave_unmatched(self, slots: Int64Array) -> None:
         if not len(slots):
@@ -222,31 +246,34 @@ class Output:
             pending.arrived = []
             yield self._plan.assemble(stream, concatenate(masters) if masters else None)
         if pending.unmatched_waited:
-            yield self._plan.assemble(self._leave(pending.unmatched_waited), None)
+            slots = np.concatenate(pending.unmatched_waited)
+            yield self._plan.assemble(self._leave(slots, slots), None)
         if pending.unmatched_arrived:
             yield self._plan.assemble(concatenate(pending.unmatched_arrived), None)
 
-    def _next_waited(self, waited: deque[tuple[Int64Array, pa.RecordBatch | _Untaken | None]]) -> pa.RecordBatch:
+    def _next_waited(self, waited: deque[_Waited]) -> pa.RecordBatch:
         """Assemble the first of the rows that waited."""
-        slots: list[Int64Array] = []
+        pieces: list[_Waited] = []
         masters: list[pa.RecordBatch] = []
         per_row = 16 + self._stream_row_bytes + self._master_row_bytes
         rows = 0
-        while waited and (not rows or (rows + len(waited[0][0])) * per_row <= 1.25 * self._batch_bytes):
-            of_piece, master = waited.popleft()
-            rows += len(of_piece)
-            slots.append(of_piece)
+        while waited and (not rows or (rows + len(waited[0].slots)) * per_row <= 1.25 * self._batch_bytes):
+            piece = waited.popleft()
+            rows += len(piece.slots)
+            pieces.append(piece)
+            master = piece.master
             if isinstance(master, _Untaken):
                 master = master.pages.take(master.rows, self.taken_columns)
                 self._master_row_bytes = max(1.0, master.nbytes / max(1, master.num_rows))
             if master is not None:
                 masters.append(master)
-        return self._plan.assemble(self._leave(slots), concatenate(masters) if masters else None)
+        slots = np.concatenate([piece.slots for piece in pieces])
+        stream = self._leave(slots, np.concatenate([piece.done for piece in pieces]))
+        return self._plan.assemble(stream, concatenate(masters) if masters else None)
 
-    def _leave(self, pieces: Sequence[Int64Array]) -> pa.RecordBatch:
-        slots = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+    def _leave(self, slots: Int64Array, done: Int64Array) -> pa.RecordBatch:
         stream = self._rows.take(slots)
-        self._rows.free(np.unique(slots) if self._expand else slots)
+        self._rows.free(done)
         return stream
 
     # What both kinds of tuples need.

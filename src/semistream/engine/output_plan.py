@@ -64,8 +64,7 @@ def plan_output(
     all but its key; `replace` puts a master column in the place of a stream column; `suffix` is added to a master
     column whose name the stream has too.
     """
-    if how not in JOIN_TYPES:
-        raise InvalidSettingError(f"{how!r} is not a kind of join: choose one of {', '.join(JOIN_TYPES)}.")
+    check_join_type(how)
     master_keys = tuple(theirs for _, theirs in on)
     replaced = dict(replace or {})
     for name in [*(ours for ours, _ in on), *replaced]:
@@ -94,6 +93,9 @@ def plan_output(
             sources.append((False, index))
     if with_master:
         taken = {field.name for field in fields}
+        for name in replaced.values():
+            if [field.name for field in fields].count(name) > 1:
+                raise NameClashError(f"The stream has a column {name!r} already: replace by another, or rename it.")
         for name in columns:
             shown = name
             if name in taken:
@@ -111,6 +113,12 @@ def plan_output(
             add_master(name, shown)
     stream_keys = tuple(ours for ours, _ in on)
     return OutputPlan(how, pa.schema(fields), tuple(sources), tuple(master_columns), stream_keys, master_keys)
+
+
+def check_join_type(how: str) -> None:
+    """Raise an error unless `how` is a kind of join."""
+    if how not in JOIN_TYPES:
+        raise InvalidSettingError(f"{how!r} is not a kind of join: choose one of {', '.join(JOIN_TYPES)}.")
 
 
 def _only_column(schema: pa.Schema, name: str, where: str) -> None:

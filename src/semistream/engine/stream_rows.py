@@ -32,8 +32,9 @@ class StreamRows:
     @property
     def free_slots(self) -> int:
         """How many more rows may enter; none while the columns without a fixed width take their share."""
-        if self._rows.is_variable and self._free_count < len(self._free) and not self._rows.has_room(0):
-            return 0
+        if self._rows.is_variable and self._free_count < len(self._free):
+            with self._lock:
+                return self._free_count if self._rows.has_room(0) else 0
         return self._free_count
 
     def positions(self, slots: Int64Array) -> Int64Array:

@@ -30,8 +30,9 @@ class TupleCache:
         self._rows = rows
         self._table = CodeTable(capacity)
         self._codes = np.zeros(capacity, dtype=np.int64)
-        self._frequencies = np.zeros(capacity, dtype=np.int32)
-        self._absent = np.zeros(capacity, dtype=np.bool_)
+        self._frequencies = np.zeros(capacity + 1, dtype=np.int32)
+        self._absent = np.zeros(capacity + 1, dtype=np.bool_)
+        self._absent[capacity] = True
 
     @staticmethod
     def slot_bytes(capacity: int) -> int:
@@ -41,6 +42,11 @@ class TupleCache:
     def find(self, codes: Int64Array) -> Int32Array:
         """Return the slot of each code, or -1."""
         return self._table.find(codes)
+
+    @property
+    def absent_slot(self) -> int:
+        """A slot beside the others that stands for any key the master table does not have."""
+        return self.capacity
 
     def use(self, slots: Int64Array) -> None:
         """Count a use of each slot."""
@@ -88,10 +94,8 @@ class TupleCache:
         if fresh == count:
             return slots
         assert self._replacement is not None
-        frequencies = self._frequencies
-        if fresh:  # the fresh slots are not to be chosen again
-            frequencies = frequencies[: self.count - fresh]
-        victims = self._replacement.victims(count - fresh, frequencies)
+        # The fresh slots are not to be chosen again.
+        victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
         self._table.remove(self._codes[victims])
         self.evictions += len(victims)
         return np.concatenate([slots, victims])
@@ -104,8 +108,9 @@ class TupleCache:
         kept = np.setdiff1d(np.arange(self.count), victims)
         self.evictions += len(victims)
         self.count = self.capacity = len(kept)
-        self._codes, self._absent = self._codes[kept], self._absent[kept]
-        self._frequencies = self._frequencies[kept]
+        self._codes = self._codes[kept]
+        self._absent = np.append(self._absent[kept], True)
+        self._frequencies = np.append(self._frequencies[kept], np.int32(0))
         self._table = CodeTable(self.capacity)
         self._table.insert(self._codes, np.arange(self.count))
         if self._rows is not None:

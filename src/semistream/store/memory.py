@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semistream.core.arrays import Int32Array, Int64Array
-from semistream.core.errors import DuplicateKeyError, NullKeyError, UnknownColumnError
+from semistream.core.errors import DuplicateKeyError, KeyTypeError, NullKeyError, UnknownColumnError
 from semistream.core.keys import KeyCodec
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.sparse_index import SparseIndex
@@ -39,6 +39,8 @@ class MemoryStore(MasterStore):
         encoded = self.codec.encode([rows.column(name).combine_chunks() for name in self.key])
         if encoded.null_count:
             raise NullKeyError(f"{encoded.null_count} master rows have a null key: remove them or give them a key.")
+        if encoded.usable is not None:
+            raise KeyTypeError("A master row has an unsigned key above 2**63 - 1: cast the key to a string or decimal.")
         order = np.argsort(encoded.codes, kind="stable")
         self._codes = encoded.codes[order]
         if np.array_equal(order, np.arange(len(order))):
