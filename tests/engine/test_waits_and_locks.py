@@ -6,15 +6,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from semistream.core.arrays import BoolArray, Int32Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
+from semistream.engine.cache_stages import CachedTuples
 from semistream.engine.segmented_columns import SegmentedColumns
 from semistream.engine.stream_input import Chunk
 from semistream.engine.stream_rows import StreamRows
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.engine.waits import Waits
-from semistream.policies.caching import AboveRate
+from semistream.policies.caching import AboveThreshold, RandomOverwrite
+from semistream.policies.contract import Queue
+from semistream.store.memory import MemoryStore
 
 
 def chunk_at(position: int, tuples: int = 1) -> Chunk:
@@ -45,7 +50,6 @@ def test_arrivals_are_forgotten_when_all_tuples_have_left() -> None:
     assert len(waits._positions) < 10_000
 
 
-@pytest.mark.xfail(reason="defect: StreamRows.free_slots lets nested columns be cleaned without the lock", strict=True)
 def test_nested_columns_are_cleaned_under_the_lock_only(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = StreamRows(pa.schema([("tags", pa.list_(pa.int64()))]), 100, variable_bytes=200)
     locked: list[bool] = []
@@ -62,12 +66,21 @@ def test_nested_columns_are_cleaned_under_the_lock_only(monkeypatch: pytest.Monk
     assert all(locked)
 
 
-@pytest.mark.xfail(reason="defect: AboveRate is asked twice for one read, and then no time has passed", strict=True)
-def test_absent_keys_are_held_to_the_same_rate_as_rows() -> None:
-    """As CachedTuples.after_read does: first the rows of the page, then the absent keys of the same page."""
-    queue = WaitingTuples(3, 10)
-    queue.add(np.zeros(10, dtype=np.int64), np.zeros(10, dtype=np.int32), np.zeros(10, dtype=np.int64))
-    admission = AboveRate(8, 3)
-    seldom = np.array([3], dtype=np.int32)
-    assert not admission.admit(seldom, 0, queue).any()
-    assert not admission.admit(seldom, 0, queue).any()
+def test_rows_and_absent_keys_of_a_read_are_judged_together() -> None:
+    """A policy that measures the time since the last read must be asked once for each read."""
+    asked: list[list[int]] = []
+
+    class Noting(AboveThreshold):
+        def admit(self, matches: Int32Array, partition: int, queue: Queue) -> BoolArray:
+            asked.append(matches.tolist())
+            return super().admit(matches, partition, queue)
+
+    store = MemoryStore.of_codes(4, row_bytes=100, page_bytes=400)
+    pages = store.read(np.array([0]), np.array([0]))
+    cache = TupleCache(8, RandomOverwrite(0), None)
+    stage = CachedTuples(cache, Noting(2), (), unique=True, stats=JoinStats())
+    drained = Drained(np.array([2, 2, 2, 9, 9, 9, 8]), np.arange(7), np.array([0, 7]))
+    stage.after_read(np.array([0]), pages, drained, np.array([1, 1, 1, -1, -1, -1, -1]), WaitingTuples(1, 10))
+    assert asked == [[0, 3, 0, 0, 1, 3]]
+    assert (cache.find(np.array([2, 9, 8])) >= 0).tolist() == [True, True, False]
+    assert cache.is_absent(cache.find(np.array([2, 9])).astype(np.int64)).tolist() == [False, True]

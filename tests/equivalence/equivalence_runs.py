@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,22 +29,6 @@ HOWS = ("inner", "left", "semi", "anti")
 every_algorithm = pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 every_how = pytest.mark.parametrize("how", HOWS)
 PARALLEL = [name for name, recipe in ALGORITHMS.items() if recipe.side_by_side]
-
-
-def known_defect(reason: str) -> pytest.MarkDecorator:
-    """Mark a test that fails because of a defect that has been reported; whoever mends it removes the mark.
-
-    Not strict, because it fails for some algorithms only, or depends on the time that things take.
-    """
-    return pytest.mark.xfail(reason=f"defect: {reason}", strict=False)
-
-
-def algorithms_with_a_defect(
-    reason: str, affected: Collection[str], among: Collection[str] = tuple(ALGORITHMS)
-) -> pytest.MarkDecorator:
-    """Run a test for all algorithms and mark those with a known defect, so that the others stay guarded."""
-    marked = [pytest.param(name, marks=known_defect(reason)) if name in affected else name for name in among]
-    return pytest.mark.parametrize("algorithm", marked)
 
 
 # What makes a small join do everything that a large one does: reads of one page, a cache that admits at once and is
@@ -133,7 +118,7 @@ def weak_hash(modulus: int = 4) -> Iterator[None]:
 
     def encode(codec: KeyCodec, columns: Any) -> KeyCodes:
         coded = strong(codec, columns)
-        return coded if codec.exact else KeyCodes(coded.codes % modulus, coded.usable, coded.null_count)
+        return coded if codec.exact else replace(coded, codes=coded.codes % modulus)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(KeyCodec, "encode", encode)

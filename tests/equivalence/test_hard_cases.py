@@ -9,9 +9,7 @@ import pyarrow as pa
 import pytest
 from equivalence_runs import (
     PARALLEL,
-    algorithms_with_a_defect,
     every_algorithm,
-    known_defect,
     positions_of,
     run_join,
     standstill_fails,
@@ -31,10 +29,7 @@ def batch(**columns: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-@algorithms_with_a_defect(
-    "rows that are answered keep their slots, so none may enter; the loop neither reads nor hands them out",
-    READ_THE_STORE,
-)
+@every_algorithm
 def test_rows_that_become_wider_do_not_stop_the_join(algorithm: str) -> None:
     """The first batch says that a row is small; later ones fill the memory of waiting rows long before its slots."""
     store = MemoryStore(pa.table({"id": np.arange(1000), "v": np.arange(1000)}), "id")
@@ -47,9 +42,7 @@ def test_rows_that_become_wider_do_not_stop_the_join(algorithm: str) -> None:
         assert positions_of(joined, "row") == list(range(64 * 30))
 
 
-@algorithms_with_a_defect(
-    "Refill(step) counts cache hits, and no read resets the count while none waits", ["partitioned"]
-)
+@every_algorithm
 def test_one_key_over_and_over_is_joined_to_the_end(algorithm: str) -> None:
     store = MemoryStore(pa.table({"id": np.arange(20_000), "v": np.arange(20_000)}), "id", rows_per_page=4)
     stream = [batch(id=np.full(20_000, 7)) for _ in range(5)]
@@ -66,7 +59,7 @@ def test_large_keys_next_to_each_other_are_found(algorithm: str) -> None:
         assert sorted(joined.read_all().column("v").to_pylist()) == [0, 1]
 
 
-@algorithms_with_a_defect("a slot is freed by each of two hand-outs that share its matches", list(ALGORITHMS))
+@every_algorithm
 def test_the_matches_of_one_tuple_may_leave_in_several_batches(algorithm: str) -> None:
     ids = np.repeat(np.arange(11), 4)
     store = MemoryStore(pa.table({"id": ids, "v": np.arange(44)}), "id", rows_per_page=1, on_duplicate="all")
@@ -77,7 +70,6 @@ def test_the_matches_of_one_tuple_may_leave_in_several_batches(algorithm: str) -
     assert found == [(row, int(key) * 4 + number) for row, key in enumerate(keys) for number in range(4)]
 
 
-@known_defect("a master key of uint64 above 2**63 is stored as a negative code without a word")
 @pytest.mark.parametrize(("ours", "matches"), [(pa.uint64(), 1), (pa.int64(), 0)])
 def test_unsigned_keys_above_the_signed_ones_are_refused_or_right(ours: pa.DataType, matches: int) -> None:
     """2**64 - 5 as a 64-bit pattern is -5: the two must not meet, and the key must meet itself."""
@@ -134,7 +126,6 @@ def test_a_page_above_the_budget_is_never_read(algorithm: str) -> None:
     assert all(first > 0 for first, _ in store.log)
 
 
-@known_defect("`how` and `parameters` are looked at when the first batch comes")
 def test_settings_are_checked_at_once_even_for_a_bare_iterator() -> None:
     store = MemoryStore(pa.table({"id": [1], "v": [2]}), "id")
     for wrong in ({"how": "outer"}, {"parameters": {"colour": 1}}, {"memory": "much"}, {"algorithm": "magic"}):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from equivalence_runs import (
     PROFILES,
     assert_joined_as_reference,
     every_algorithm,
     every_how,
     examples,
-    known_defect,
     weak_hash,
 )
 from hypothesis import given
@@ -23,7 +21,6 @@ from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing.strategies import KEY_KINDS, JoinCase, join_cases, memory_sizes
 
-TWICE_FREED = known_defect("a slot is freed by each of two hand-outs that share its matches")
 profiles = st.sampled_from(list(PROFILES))
 hashed = join_cases(kinds=[kind for kind in KEY_KINDS if kind.name in ("string", "binary", "decimal", "float")])
 
@@ -44,9 +41,7 @@ def test_output_is_that_of_the_reference(algorithm: str, how: str) -> None:
     holds()
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param("inner", marks=TWICE_FREED), pytest.param("left", marks=TWICE_FREED), "semi", "anti"]
-)
+@every_how
 @every_algorithm
 def test_every_master_row_of_a_key_is_a_match(algorithm: str, how: str) -> None:
     @examples(8)

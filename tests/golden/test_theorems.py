@@ -72,21 +72,15 @@ def test_meshjoin_keeps_tuples_until_enough_of_them_have_come() -> None:
     assert trace.stats.max_wait_seconds > 3000
 
 
-@pytest.mark.xfail(
-    reason="defect: JoinLoop._is_finished takes a chunk whose tuples have not all arrived for the end of the stream",
-    strict=True,
-)
 @pytest.mark.parametrize("algorithm", ["hybridjoin", "cachejoin", "p-cachejoin"])
 def test_a_tuple_that_comes_late_in_the_last_chunk_is_not_lost(algorithm: str) -> None:
     run_trace(algorithm, [17, 5], arrivals=[0.0, 3600.0])  # asserts that both tuples have left
 
 
-@pytest.mark.xfail(reason="defect: Refill(step) counts cache hits, which no read resets while none waits", strict=True)
 def test_partitioned_join_goes_on_when_all_is_answered_from_memory() -> None:
     run_trace("partitioned", [40] * 30, slots=6, cache_blocks=1)  # asserts that the join ends
 
 
-@pytest.mark.xfail(reason="defect: the oracle knows every key and yet reads the store for an absent one", strict=True)
 def test_the_oracle_never_reads_after_it_has_loaded_the_table() -> None:
     assert run_trace("oracle", [1000] * 100).stats.read_requests == 10
 

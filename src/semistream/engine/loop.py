@@ -228,18 +228,23 @@ class JoinLoop:
     # The disk phase.
 
     def _may_read(self) -> bool:
-        full = self._rows is not None and not self._rows.free_slots
-        available = not full and self._has_input()
-        return self.waiting.count > 0 and self._intake.ready(
-            self.waiting, self._taken, available=available, ended=self._stream.ended
+        if not self.waiting.count:
+            return False
+        return self._is_full_of_rows() or self._intake.ready(
+            self.waiting, self._taken, available=self._has_input(), ended=self._stream.ended
         )
+
+    def _is_full_of_rows(self) -> bool:
+        """Say whether no row may enter although there are slots, because rows are wider than was expected."""
+        return self._rows is not None and not self._rows.free_slots
 
     def _read_round(self) -> bool:
         """Answer waiting tuples from pinned pages, then by one read as the page choice wants, if it wants one."""
         self._answer_from_pinned()
         partitions = _NONE
         if self.waiting.count:
-            partitions = self._choice.choose(self.waiting, input_pending=not self._stream.ended or self._has_input())
+            pending = not self._is_full_of_rows() and (not self._stream.ended or self._has_input())
+            partitions = self._choice.choose(self.waiting, input_pending=pending)
             if self._is_readable(partitions):
                 pages = self._reader.read(partitions, sequential=self._choice.sequential)
                 self._probe(partitions, pages)

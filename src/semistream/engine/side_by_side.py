@@ -94,9 +94,9 @@ class SideBySideLoop(JoinLoop):
             with clock.lap() as stream:
                 self._take_in(disk.seconds if worked else float("inf"))
             clock.charge(max(disk.seconds, stream.seconds))
+            if self._is_finished():
+                return
             if not self._inside and not self._has_input():
-                if self._stream.ended:
-                    return
                 yield from self._pause()
             yield
 
@@ -138,9 +138,6 @@ class SideBySideLoop(JoinLoop):
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
-
-    def _is_full_of_rows(self) -> bool:
-        return self._rows is not None and not self._rows.free_slots
 
     def _has_half_the_room(self) -> bool:
         return self._handover_count <= self.handover_slots // 2 or self._failure is not None
