@@ -22,10 +22,10 @@ demo: install ## Compare three algorithms of the family on a generated stream
 		--master-rows 2000000 --memory 50MB --zipf 1 --tuples 10000000
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 test-slow: install ## The long tests too
-	$(BIN)/python -m pytest -m 'slow or soak'
+	$(BIN)/python -m pytest -n 2 -m "slow or soak"
 
 lint: install ## ruff, mypy (strict) and the import rule
 	$(BIN)/ruff check src tests benchmarks examples
