@@ -23,7 +23,7 @@ import psutil
 import pyarrow as pa
 
 from semistream.core.budget import parse_bytes
-from semistream.join import join
+from semistream.joining import join
 from semistream.store.master_table import MasterTable
 from semistream.workload import ZipfKeys
 

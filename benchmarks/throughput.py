@@ -24,7 +24,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.engine.stream_input import KeyInput
-from semistream.join import join
+from semistream.joining import join
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream.workload import ZipfKeys

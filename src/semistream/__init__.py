@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 from semistream.core.errors import SemistreamError
 
 if TYPE_CHECKING:
-    from semistream.join import JoinedBatches, join
+    from semistream.joining import JoinedBatches, join
     from semistream.store.master_table import MasterTable
 
 __version__ = "0.1.0"
 __all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "join"]
 
-_HOMES = {"join": "semistream.join", "JoinedBatches": "semistream.join", "MasterTable": "semistream.store.master_table"}
+_HOMES = {
+    "join": "semistream.joining",
+    "JoinedBatches": "semistream.joining",
+    "MasterTable": "semistream.store.master_table",
+}
 
 
 def __getattr__(name: str) -> Any:

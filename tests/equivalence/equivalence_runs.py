@@ -20,7 +20,7 @@ from semistream.core.keys import KeyCodec, KeyCodes
 from semistream.core.stats import JoinStats
 from semistream.engine.loop import JoinLoop
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.join import join
+from semistream.joining import join
 from semistream.store.contract import MasterStore
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 from semistream.testing.strategies import JoinCase

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from equivalence_runs import assert_counters_add_up, batches_of, every_algorithm, time_limit
 
-from semistream.join import join
+from semistream.joining import join
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 

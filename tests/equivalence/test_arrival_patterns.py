@@ -20,7 +20,7 @@ from equivalence_runs import (
 )
 
 from semistream.algorithms.registry import ALGORITHMS
-from semistream.join import JoinedBatches, join
+from semistream.joining import JoinedBatches, join
 from semistream.store.memory import MemoryStore
 
 ROWS = 400

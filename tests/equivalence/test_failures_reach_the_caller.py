@@ -16,7 +16,7 @@ from equivalence_runs import (
 )
 
 from semistream.core.errors import CorruptTableError
-from semistream.join import JoinedBatches, join
+from semistream.joining import JoinedBatches, join
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream.testing import FaultyStore, InjectedFaultError

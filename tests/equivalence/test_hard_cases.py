@@ -18,7 +18,7 @@ from equivalence_runs import (
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import InvalidSettingError, SemistreamError
-from semistream.join import join
+from semistream.joining import join
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
 

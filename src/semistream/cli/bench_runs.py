@@ -23,7 +23,7 @@ from semistream.core.budget import format_bytes
 from semistream.core.costs import profile_named
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.sizing import ROW_SHARE
-from semistream.join import join
+from semistream.joining import join
 from semistream.store.contract import MasterStore
 from semistream.workload import Workload
 

@@ -104,7 +104,7 @@ class CachedTuples(CacheStage):
         """Without admission: fill the cache with the first rows of the master table."""
         if self._admission is not None:
             return
-        loaded = 0
+        loaded = rows_seen = 0
         for partition in reader.readable():
             left = self.cache.capacity - self.cache.count
             if left <= 0:
@@ -113,9 +113,8 @@ class CachedTuples(CacheStage):
             pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
             rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
             self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
-            if len(rows) < len(pages.codes):
-                return
-        self._knows_all = self._unique and loaded == reader.partition_count
+            rows_seen += len(pages.codes)
+        self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
 
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Look codes up in the cache; what is not in a cache of the whole table is absent."""

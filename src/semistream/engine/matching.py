@@ -30,31 +30,42 @@ def run_lengths(page_codes: Int64Array, page_bounds: Int64Array, rows: Int64Arra
 
 
 @kernel
-def find_in(page_codes: Int64Array, low: Any, high: Any, code: Any) -> Any:
-    """Return the first row of `code` among the ascending rows from `low` up to but not including `high`, or -1."""
-    if high <= low:
-        return -1
+def guess_scale(page_codes: Int64Array, low: Any, high: Any) -> Any:
+    """Return the rows per unit of code among the rows from `low` up to `high`, or 0 where a guess is of no use."""
+    if high - low < 2:
+        return 0.0
     first, last = page_codes[low], page_codes[high - 1]
-    if code < first or code > last:
+    if last - first < 1:  # all of one code, or so far apart that the difference does not fit
+        return 0.0
+    return (high - 1 - low) / np.float64(last - first)
+
+
+@kernel
+def find_in(page_codes: Int64Array, low: Any, high: Any, code: Any, scale: Any) -> Any:
+    """Return the first row of `code` among the ascending rows from `low` up to but not including `high`, or -1.
+
+    `scale` is what `guess_scale` returns for these rows.
+    """
+    if high <= low or code < page_codes[low] or code > page_codes[high - 1]:
         return -1
-    if last > first:
-        # Differences as unsigned integers are exact; only their ratio is rounded.
-        share = np.float64(np.uint64(code) - np.uint64(first)) / np.float64(np.uint64(last) - np.uint64(first))
-        guess = min(low + np.int64(share * (high - 1 - low)), high - 1)
-        if page_codes[guess] == code and (guess == low or page_codes[guess - 1] != code):
+    if scale > 0.0:
+        guess = min(low + np.int64((code - page_codes[low]) * scale), high - 1)
+        found = page_codes[guess]
+        if found == code and (guess == low or page_codes[guess - 1] != code):
             return guess
         # Narrow the search to the side of the guess that the code is on.
-        if page_codes[guess] < code:
+        if found < code:
             low = guess + 1
         else:
             high = guess + 1
+    end = high
     while low < high:
         middle = (low + high) >> 1
         if page_codes[middle] < code:
             low = middle + 1
         else:
             high = middle
-    return low if low < page_codes.shape[0] and page_codes[low] == code else -1
+    return low if low < end and page_codes[low] == code else -1
 
 
 @kernel
@@ -64,8 +75,9 @@ def _match(
     found = 0
     for part in range(bounds.shape[0] - 1):
         low, high = page_bounds[part], page_bounds[part + 1]
+        scale = guess_scale(page_codes, low, high)
         for index in range(bounds[part], bounds[part + 1]):
-            row = find_in(page_codes, low, high, codes[index])
+            row = find_in(page_codes, low, high, codes[index], scale)
             rows[index] = row
             if row >= 0:
                 found += 1

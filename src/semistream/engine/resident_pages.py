@@ -6,7 +6,7 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
-from semistream.engine.matching import find_in
+from semistream.engine.matching import find_in, guess_scale
 from semistream.store.contract import PageSet
 
 
@@ -90,4 +90,5 @@ def _match(
 ) -> None:
     for index in range(codes.shape[0]):
         slot = slots[index]
-        rows[index] = find_in(resident_codes[slot], 0, sizes[slot], codes[index])
+        scale = guess_scale(resident_codes[slot], 0, sizes[slot])
+        rows[index] = find_in(resident_codes[slot], 0, sizes[slot], codes[index], scale)

@@ -78,11 +78,12 @@ def partition_pages(store: MasterStore, read_bytes: int) -> int:
 def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Sizes:
     """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
     memory = budget.total_bytes
-    pages = partition_pages(store, _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES)
+    wanted = _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES
+    pages = partition_pages(store, min(wanted, memory // 16))
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
-    cache_bytes = _cache_bytes(split, memory, read_bytes)
+    cache_bytes = _cache_bytes(split, memory, read_bytes, read_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
     budget.reserve("disk buffer", min(memory, split.buffers * read_bytes))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
@@ -124,14 +125,15 @@ def real_sizes(
     tuple `cached_slot_bytes` is what it takes in columns of fixed width and `cached_variable_bytes` in all others.
     """
     memory = budget.total_bytes
-    usual = min(max(memory // 128, 64_000), 1_000_000)
+    usual = min(max(memory // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, memory // 24)
-    cache_bytes = _cache_bytes(split, memory, read_bytes)
+    block_bytes = int(1.3 * read_bytes)  # with its codes, and what allocators lose
+    cache_bytes = _cache_bytes(split, memory, read_bytes, block_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
     handover_slots = int(handover_bytes / (20 + slot_bytes))
     fixed = {
@@ -165,14 +167,14 @@ def real_sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
-        cache_blocks=max(1, int(cache_bytes // (1.3 * read_bytes))) if split.blocks else 0,
+        cache_blocks=max(1, cache_bytes // block_bytes) if split.blocks else 0,
         cache_variable_bytes=int(cache_variable_bytes),
         handover_slots=handover_slots,
         variable_bytes=int((slots + handover_slots) * 1.25 * stream_variable_bytes) + chunk_bytes,
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        slots_per_block=0 if slot_bytes else int(1.3 * read_bytes / queue_bytes),
+        slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
     )
 
 
@@ -182,10 +184,10 @@ def _wanted_read_bytes(split: Split, store: MasterStore) -> int:
     return split.read_bytes
 
 
-def _cache_bytes(split: Split, memory: int, read_bytes: int) -> int:
+def _cache_bytes(split: Split, memory: int, read_bytes: int, block_bytes: int) -> int:
     """Return the bytes of the cache; where it holds whole partitions, those of one at least."""
     wanted = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
-    return max(wanted, int(1.3 * read_bytes)) if split.blocks else wanted
+    return max(wanted, block_bytes) if split.blocks else wanted
 
 
 def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
