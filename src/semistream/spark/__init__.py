@@ -1,0 +1,1 @@
+"""semistream on Spark: enrichment of DataFrames, master tables built by Spark, pipelines."""
