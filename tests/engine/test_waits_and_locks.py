@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.core.arrays import BoolArray, Int32Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
@@ -71,9 +71,9 @@ def test_rows_and_absent_keys_of_a_read_are_judged_together() -> None:
     asked: list[list[int]] = []
 
     class Noting(AboveThreshold):
-        def admit(self, matches: Int32Array, partition: int, queue: Queue) -> BoolArray:
+        def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:
             asked.append(matches.tolist())
-            return super().admit(matches, partition, queue)
+            return super().admit(matches, partitions, queue)
 
     store = MemoryStore.of_codes(4, row_bytes=100, page_bytes=400)
     pages = store.read(np.array([0]), np.array([0]))
@@ -81,6 +81,6 @@ def test_rows_and_absent_keys_of_a_read_are_judged_together() -> None:
     stage = CachedTuples(cache, Noting(2), (), unique=True, stats=JoinStats())
     drained = Drained(np.array([2, 2, 2, 9, 9, 9, 8]), np.arange(7), np.array([0, 7]))
     stage.after_read(np.array([0]), pages, drained, np.array([1, 1, 1, -1, -1, -1, -1]), WaitingTuples(1, 10))
-    assert asked == [[0, 3, 0, 0, 1, 3]]
+    assert asked == [[3, 1, 3]]
     assert (cache.find(np.array([2, 9, 8])) >= 0).tolist() == [True, True, False]
     assert cache.is_absent(cache.find(np.array([2, 9])).astype(np.int64)).tolist() == [False, True]

@@ -56,7 +56,7 @@ def test_the_least_used_are_overwritten_first() -> None:
 
 def test_a_tuple_enters_strictly_above_the_threshold() -> None:
     queue = WaitingTuples(3, 10)
-    admitted = AboveThreshold(2).admit(np.array([0, 1, 2, 3, 9], dtype=np.int32), 0, queue)
+    admitted = AboveThreshold(2).admit(np.array([0, 1, 2, 3, 9], dtype=np.int32), np.zeros(5, dtype=np.int64), queue)
     assert admitted.tolist() == [False, False, False, True, True]
 
 
@@ -70,10 +70,10 @@ def test_a_page_that_is_read_early_is_held_to_the_same_rate() -> None:
         queue.add(np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int64))
 
     enter(10)  # half of twice the capacity has entered since the start: half of the threshold
-    assert admission.admit(matches, 0, queue).tolist() == [False, True, True]
+    assert admission.admit(matches, np.zeros(3, dtype=np.int64), queue).tolist() == [False, True, True]
     for _ in range(4):  # page 1 has been left alone for longer than twice the capacity
         enter(10)
-    assert admission.admit(matches, 1, queue).tolist() == [False, False, True]
+    assert admission.admit(matches, np.ones(3, dtype=np.int64), queue).tolist() == [False, False, True]
 
 
 def test_useful_blocks_are_known_by_what_they_served_of_late() -> None:

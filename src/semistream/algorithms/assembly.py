@@ -32,10 +32,11 @@ from semistream.store.contract import MasterStore
 
 
 class Assembly:
-    """The parts of one join before its input is known: sizes, reader, statistics.
+    """The parts of one join: sizes, reader, statistics, and once it has been started what its runs share.
 
     `accounting` "real" counts the bytes we allocate, "papers" the bytes the papers would. `plan` is None for a join of
-    bare keys, whose matches are only counted.
+    bare keys, whose matches are only counted. With `finish_by_demand`, what waits at the end of the input is answered
+    by reads of just the pages it needs. `cache` is what an earlier join of the same table, recipe and columns cached.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class Assembly:
         dead_letters: DeadLetters | None = None,
         seed: int = 0,
         parameters: Mapping[str, float] | None = None,
+        finish_by_demand: bool = False,
+        cache: CacheStage | None = None,
     ) -> None:
         self.recipe = recipe
         self.stats = JoinStats()
@@ -72,7 +75,10 @@ class Assembly:
         largest_bytes = self.largest_row_bytes if plan is not None else None
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
         self.reader = PartitionReader(store, partitions, clock, self.stats)
+        self._finish_by_demand = finish_by_demand
         self._seed = seed
+        self.cache = cache
+        self._shared: dict[str, Any] | None = None
         self.stats.memory_bytes = budget.by_component()
 
     @property
@@ -81,7 +87,18 @@ class Assembly:
         return self.sizes.chunk_rows
 
     def start(self, stream: Callable[[PartitionReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
-        """Return the loop over an input, and where its output rows appear if it has a plan."""
+        """Return the loop over an input, and where its output rows appear if it has a plan.
+
+        May be called again once all tuples of the run before have left: caches and what policies have learned stay.
+        """
+        if self._shared is None:
+            self._shared = self._parts()
+        parts = {**self._shared, "stream": stream(self.reader)}
+        if self.recipe.side_by_side:
+            return SideBySideLoop(handover_slots=max(1, self.sizes.handover_slots), **parts), parts["output"]
+        return JoinLoop(**parts), parts["output"]
+
+    def _parts(self) -> dict[str, Any]:
         sizes, store = self.sizes, self._store
         setting = Setting(
             partition_count=max(1, self.reader.partition_count),
@@ -106,8 +123,11 @@ class Assembly:
                 master_row_bytes=SlotRows.slot_bytes(self._cached_schema) + _variable_bytes(store, self._columns),
                 dead_letters=self._dead_letters,
             )
-        parts: dict[str, Any] = {
-            "stream": stream(self.reader),
+        if self.cache is None:
+            self.cache = self._cache(setting)
+        elif isinstance(self.cache, CachedTuples):
+            self.cache.count_in(self.stats)
+        return {
             "waiting": WaitingTuples(
                 setting.partition_count,
                 sizes.waiting_slots,
@@ -117,15 +137,21 @@ class Assembly:
             "reader": self.reader,
             "choice": choice,
             "intake": self.recipe.intake(setting),
-            "cache": self._cache(setting),
+            "cache": self.cache,
             "clock": self.clock,
             "stats": self.stats,
             "output": output,
             "stream_rows": rows,
+            "finish_bytes": self._finish_bytes() if self._finish_by_demand else 0,
         }
-        if self.recipe.side_by_side:
-            return SideBySideLoop(handover_slots=max(1, sizes.handover_slots), **parts), output
-        return JoinLoop(**parts), output
+
+    def _finish_bytes(self) -> int:
+        """Return what the disk buffer may hold at once of the two and more reads that are reserved for it."""
+        store = self._store
+        if not store.page_count:
+            return 1
+        mean_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
+        return max(1, int(2 * self.sizes.pages_per_read * mean_bytes))
 
     def _sizes(self, accounting: str) -> Sizes:
         if accounting == "papers":

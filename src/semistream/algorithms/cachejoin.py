@@ -22,9 +22,9 @@ from semistream.policies.contract import Admission, Replacement
 CACHE_PARAMETERS = {"read_bytes": 0, "cache_share": 0.1, "threshold": 0}
 
 
-def threshold(setting: Setting) -> int:
+def threshold(setting: Setting) -> float:
     """Return the threshold that was set, or with 0 one that grows with the matches that reads bring."""
-    return int(setting["threshold"]) or max(3, round(24 * setting.waiting_slots / setting.row_count))
+    return setting["threshold"] or max(3, round(24 * setting.waiting_slots / setting.row_count))
 
 
 def above_threshold(setting: Setting) -> Admission:

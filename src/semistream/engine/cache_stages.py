@@ -16,7 +16,7 @@ from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.stream_input import Chunk
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.tuple_cache import HotRows, TupleCache
 from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.policies.contract import Admission, Queue
@@ -33,6 +33,8 @@ class CacheStage(ABC):
     probes_on_arrival = True
     counts_frequencies = False
     """Each row of a partition read costs a look at its frequency (c_F)."""
+    loaded = False
+    """Whether `load` has been called; a stage may serve several runs of a join, one after the other."""
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
@@ -67,9 +69,19 @@ class CacheStage(ABC):
         return 0
 
     def after_read(  # noqa: B027
-        self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,
+        *,
+        whole: bool = True,
     ) -> None:
-        """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1."""
+        """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1.
+
+        `partitions` has the partition of each range of `pages`; the ranges are `whole` partitions or parts of them.
+        """
 
     def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
         """Called whenever no tuple waits."""
@@ -138,25 +150,33 @@ class CachedTuples(CacheStage):
         return int(self.cache.is_absent(slots).sum())
 
     def after_read(
-        self, partitions: Int64Array, pages: PageSet, drained: Drained, rows: Int64Array, queue: Queue
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,
+        *,
+        whole: bool = True,  # noqa: ARG002
     ) -> None:
         """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
         if self._admission is None or not len(rows):
             return
-        matches = np.bincount(rows[rows >= 0], minlength=len(pages.codes)).astype(np.int32)
-        for index, partition in enumerate(partitions.tolist()):
-            low, high = int(pages.bounds[index]), int(pages.bounds[index + 1])
-            asked = slice(int(drained.bounds[index]), int(drained.bounds[index + 1]))
-            absent, counts = np.unique(drained.codes[asked][rows[asked] < 0], return_counts=True)
-            both = np.concatenate([matches[low:high], counts.astype(np.int32)])
-            often = self._admission.admit(both, partition, queue)
-            wanted = np.flatnonzero(often[: high - low]) + low
-            if len(wanted):
-                self._admit(pages, wanted, matches[wanted])
-            remembered = often[high - low :]
-            if remembered.any():
-                new = self.cache.admit(absent[remembered], both[high - low :][remembered], None, absent=True)
-                self._note(new)
+        matched, matches = _counted(rows[rows >= 0], len(pages.codes))
+        missing = np.flatnonzero(rows < 0)
+        absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
+        ranges = np.concatenate(
+            [
+                np.searchsorted(pages.bounds, matched, side="right"),
+                np.searchsorted(drained.bounds, missing[firsts], side="right"),
+            ]
+        )
+        often = self._admission.admit(np.concatenate([matches, counts.astype(np.int32)]), partitions[ranges - 1], queue)
+        wanted, remembered = often[: len(matched)], often[len(matched) :]
+        if wanted.any():
+            self._admit(pages, matched[wanted], matches[wanted])
+        if remembered.any():
+            self._note(self.cache.admit(absent[remembered], counts[remembered].astype(np.int32), None, absent=True))
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -168,9 +188,32 @@ class CachedTuples(CacheStage):
             batch = pages.take(rows, self._columns) if self._columns else None
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
+    def count_in(self, stats: JoinStats) -> None:
+        """Count admissions and evictions in other statistics from now on."""
+        self._stats = stats
+
+    def warm(self, rows: HotRows) -> int:
+        """Let rows enter that another cache of the same columns held; return how many have."""
+        with self.cache.lock:
+            warmed = self.cache.admit(rows.codes, rows.frequencies, rows.rows, absent=False)
+            absent_uses = np.ones(len(rows.absent_codes), dtype=np.int32)
+            return warmed + self.cache.admit(rows.absent_codes, absent_uses, None, absent=True)
+
     def _note(self, admitted: int) -> None:
+        before = self.cache.evictions_noted
+        self.cache.evictions_noted = self.cache.evictions
         self._stats.cache_admissions += admitted
-        self._stats.cache_evictions = self.cache.evictions
+        self._stats.cache_evictions += self.cache.evictions - before
+
+
+def _counted(rows: Int64Array, row_count: int) -> tuple[Int64Array, Int32Array]:
+    """Return each row that occurs and how often it does; counts by place where many of the rows occur."""
+    if row_count <= 8 * len(rows):
+        matches = np.bincount(rows, minlength=row_count).astype(np.int32)
+        matched = np.flatnonzero(matches)
+        return matched, matches[matched]
+    matched, counts = np.unique(rows, return_counts=True)
+    return matched, counts.astype(np.int32)
 
 
 class PinnedPages(CacheStage):
@@ -252,10 +295,14 @@ class UsefulBlocks(CacheStage):
         drained: Drained,
         rows: Int64Array,
         queue: Queue,  # noqa: ARG002
+        *,
+        whole: bool = True,
     ) -> None:
         """Keep the block that was read if it is worth more than another."""
         self._served += len(rows)
         self._reads += len(partitions)
+        if not whole:
+            return
         for index, partition in enumerate(partitions.tolist()):
             matched = int(drained.bounds[index + 1] - drained.bounds[index])
             self._utility.served(partition, matched)

@@ -33,7 +33,9 @@ class JoinLoop:
 
     A round is a stream phase, in which tuples enter until `intake` says it is enough or no input is there, and a disk
     phase, in which one choice of partitions is read and every waiting tuple they answer leaves. A tuple whose partition
-    has been read leaves whether or not it has matched, so an absent key never asks twice.
+    has been read leaves whether or not it has matched, so an absent key never asks twice. With `finish_bytes`, what
+    still waits when the input has ended is not left to the page choice: just the pages that are needed are read, in the
+    order of the table and so many bytes at a time.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class JoinLoop:
         stats: JoinStats,
         output: Output | None = None,
         stream_rows: StreamRows | None = None,
+        finish_bytes: int = 0,
     ) -> None:
         self.waiting = waiting
         self.stats = stats
@@ -60,6 +63,7 @@ class JoinLoop:
         self._cache = cache
         self._output = output
         self._rows = stream_rows
+        self._finish_bytes = finish_bytes
         self._costs = clock.costs if isinstance(clock, ModelClock) else NO_COSTS
         self._chunk: Chunk | None = None
         self._used = 0
@@ -72,18 +76,24 @@ class JoinLoop:
 
     def rounds(self) -> Generator[None]:
         """Run the join and yield after each round, until the input has ended and every tuple has left."""
-        if self._cache is not None:
-            self._cache.load(self._reader)
+        self._load_cache()
         while True:
             self._take_in()
             if self._may_read():
-                if not self._read_round() and not self._has_input():
+                if self._finishes:
+                    yield from self._finish()
+                elif not self._read_round() and not self._has_input():
                     yield from self._pause()
             elif self._is_finished():
                 return
             elif not self._has_input():
                 yield from self._pause()
             yield
+
+    def _load_cache(self) -> None:
+        if self._cache is not None and not self._cache.loaded:
+            self._cache.load(self._reader)
+            self._cache.loaded = True
 
     def _pause(self) -> Iterator[None]:
         """Wait for input, after what has been answered so far could be handed out."""
@@ -220,10 +230,11 @@ class JoinLoop:
             return rows + chunk.first_position
         return self._rows.put(chunk.batch, rows, chunk.first_position)
 
-    def _position(self, reference: int) -> int:
+    def _first_position(self, references: Int64Array) -> int:
+        """Return the smallest position of some tuples inside."""
         if self._rows is None:
-            return self._waits.position(reference)
-        return int(self._rows.positions(np.array([reference]))[0])
+            return min(map(self._waits.position, references.tolist()))
+        return int(self._rows.positions(references).min())
 
     # The disk phase.
 
@@ -248,10 +259,26 @@ class JoinLoop:
             if self._is_readable(partitions):
                 pages = self._reader.read(partitions, sequential=self._choice.sequential)
                 self._probe(partitions, pages)
+        self._end_round()
+        return len(partitions) > 0 or not self.waiting.count
+
+    def _end_round(self) -> None:
         self._taken = 0
         if not self.waiting.count and self._cache is not None:
             self._cache.after_batch(self.waiting)
-        return len(partitions) > 0 or not self.waiting.count
+
+    @property
+    def _finishes(self) -> bool:
+        return self._finish_bytes > 0 and not self._has_input() and self._chunk is None and self._stream.ended
+
+    def _finish(self) -> Iterator[None]:
+        """Answer all that wait, by reads of just the pages that they need, and yield after each."""
+        self._answer_from_pinned()
+        drained = self.waiting.drain(np.flatnonzero(self.waiting.counts))
+        for partitions, pages, needing in self._reader.read_demanded(drained, self._finish_bytes):
+            self._join_pages(partitions, pages, needing, whole=False)
+            yield
+        self._end_round()
 
     def _is_readable(self, partitions: Int64Array) -> bool:
         """Say whether there is something to read; only a ring ever asks for what is too large to read."""
@@ -267,19 +294,22 @@ class JoinLoop:
 
     def _probe(self, partitions: Int64Array, pages: PageSet) -> None:
         """Join pages with all tuples that wait for them."""
+        self._join_pages(partitions, pages, self.waiting.drain(partitions), whole=True)
+
+    def _join_pages(self, partitions: Int64Array, pages: PageSet, drained: Drained, *, whole: bool) -> None:
         costs, cache = self._costs, self._cache
         per_row = costs.probe_seconds
         if cache is not None and cache.counts_frequencies:
             per_row += costs.frequency_seconds
         self.clock.charge(len(pages.codes) * per_row)
-        drained = self.waiting.drain(partitions)
         rows = self._answer(drained, pages, from_cache=False)
         if cache is not None:
             with cache.guard:
-                cache.after_read(partitions, pages, drained, rows, self.waiting)
-        bounds = drained.bounds.tolist()
-        for index, partition in enumerate(partitions.tolist()):
-            self._choice.after_read(partition, bounds[index + 1] - bounds[index], self.waiting)
+                cache.after_read(partitions, pages, drained, rows, self.waiting, whole=whole)
+        if whole:
+            bounds = drained.bounds.tolist()
+            for index, partition in enumerate(partitions.tolist()):
+                self._choice.after_read(partition, bounds[index + 1] - bounds[index], self.waiting)
         self.stats.iterations += 1
 
     def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:
@@ -293,10 +323,10 @@ class JoinLoop:
         if count:
             starts = drained.bounds[:-1]
             firsts = drained.references[starts[starts < drained.bounds[1:]] if len(starts) > 1 else starts]
-            self._waits.oldest_left(min(map(self._position, firsts.tolist())))
+            self._waits.oldest_left(self._first_position(firsts))
             self._leave(count, absent=count - found)
             if self.waiting.count:
-                self._waits.forget_before(self._position(self.waiting.oldest_reference()))
+                self._waits.forget_before(self._first_position(np.array([self.waiting.oldest_reference()])))
             if self._output is not None:
                 self._output.answered(drained.references, pages, rows)
         return rows

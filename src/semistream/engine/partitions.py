@@ -56,6 +56,12 @@ class Partitions:
         first = partitions * self._pages
         return first, np.minimum(first + self._pages, self._store.page_count) - 1
 
+    def holding(self, pages: Int64Array) -> Int64Array:
+        """Return the partition that each page belongs to."""
+        if self._starts is not None:
+            return np.searchsorted(self._starts, pages, side="right").astype(np.int64) - 1
+        return pages // self._pages
+
     def unreadable(self, partitions: Int32Array) -> BoolArray | None:
         """Say which partitions are too large to read; None if none of the table is."""
         return None if self._unreadable is None else self._unreadable[partitions]

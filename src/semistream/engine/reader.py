@@ -11,6 +11,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
 from semistream.core.stats import JoinStats
 from semistream.engine.partitions import Partitions
+from semistream.engine.waiting import Drained
 from semistream.store.contract import MasterStore, PageSet
 
 
@@ -47,15 +48,48 @@ class PartitionReader:
         that their latencies overlap while they share the bandwidth.
         """
         first, last = self.partitions.pages_of(partitions)
+        return self._read(first, last, continued=sequential and partitions[0] > 0, in_flight=in_flight)
+
+    def read_demanded(self, drained: Drained, read_bytes: int) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
+        """Read only the pages that tuples need, in the order of the table and about `read_bytes` at a time.
+
+        Yields the partition of each range that was read, the ranges, and the tuples that need them; neighbouring pages
+        of one partition are one range and one request.
+        """
+        located = self._store.locate(drained.codes)
+        order = np.argsort(located, kind="stable")
+        pages = located[order].astype(np.int64)
+        starts = np.flatnonzero(np.diff(pages, prepend=-1))
+        needed = pages[starts]
+        step = self._pages_within(needed, read_bytes)
+        for begin in range(0, len(needed), step):
+            some = needed[begin : begin + step]
+            partitions = self.partitions.holding(some)
+            breaks = np.flatnonzero((np.diff(some, prepend=-2) > 1) | (np.diff(partitions, prepend=-1) > 0))
+            first, last = some[breaks], some[np.append(breaks[1:], len(some)) - 1]
+            end = int(starts[begin + step]) if begin + step < len(needed) else len(order)
+            chosen = order[starts[begin] : end]
+            bounds = np.append(starts[begin + breaks], end) - starts[begin]
+            needing = Drained(drained.codes[chosen], drained.references[chosen], bounds)
+            yield partitions[breaks], self._read(first, last, continued=False, in_flight=1), needing
+
+    def _pages_within(self, pages: Int64Array, read_bytes: int) -> int:
+        """Return how many of some pages may be read at once."""
+        largest = self._store.largest_page_bytes
+        if len(pages) and largest * 4 > read_bytes:
+            largest = max(self._store.range_bytes(page, page) for page in pages.tolist())
+        return max(1, read_bytes // max(1, largest))
+
+    def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
         pages = self._store.read(first, last)
         size_bytes = sum(self._store.range_bytes(a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True))
         stats = self._stats
         with self._lock:
-            stats.read_requests += len(partitions)
-            stats.page_reads += int((last - first).sum()) + len(partitions)
+            stats.read_requests += len(first)
+            stats.page_reads += int((last - first).sum()) + len(first)
             stats.bytes_read += size_bytes
         if isinstance(self._clock, ModelClock):
             costs = self._clock.costs
-            latency = costs.request_seconds if sequential and partitions[0] else costs.seek_seconds
-            self._clock.charge(len(partitions) * latency / in_flight + size_bytes / costs.bytes_per_second)
+            latency = costs.request_seconds if continued else costs.seek_seconds
+            self._clock.charge(len(first) * latency / in_flight + size_bytes / costs.bytes_per_second)
         return pages

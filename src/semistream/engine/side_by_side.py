@@ -37,12 +37,13 @@ class SideBySideLoop(JoinLoop):
         self._handover_count = 0
         self._changed = Condition()
         self._stopping = False
+        self._input_over = False
+        """No tuple will come any more; set by the stream phase for the disk phase, if that is to finish by demand."""
         self._failure: BaseException | None = None
 
     def rounds(self) -> Generator[None]:
         """Run the join and yield now and then, until the input has ended and every tuple has left."""
-        if self._cache is not None:
-            self._cache.load(self._reader)
+        self._load_cache()
         if isinstance(self.clock, ModelClock):
             yield from self._simulated(self.clock)
         else:
@@ -121,6 +122,7 @@ class SideBySideLoop(JoinLoop):
                 yield
                 self._raise_failure()
                 with self._changed:
+                    self._input_over = self._finishes
                     if self._is_finished():
                         break
                     if not self._has_input() or self._is_full_of_rows():
@@ -147,6 +149,9 @@ class SideBySideLoop(JoinLoop):
             if self._choice.buffers == 1:
                 while self._wait_for_work(loading=False):
                     self._fetch()
+                    if self._input_over:
+                        self._finish_by_demand()
+                        continue
                     partitions = self._choice.choose(self.waiting, input_pending=True)
                     self._probe(partitions, self._reader.read(partitions))
             else:
@@ -161,8 +166,17 @@ class SideBySideLoop(JoinLoop):
         with ThreadPoolExecutor(self._choice.buffers, "semistream-loader") as loaders:
             while self._wait_for_work(loading=any(loads)):
                 self._fetch()
-                self._start_loads(loads, loaders)
+                if not self._input_over:
+                    self._start_loads(loads, loaders)
+                elif not any(loads):
+                    self._finish_by_demand()
+                    continue
                 self._probe_first(loads)
+
+    def _finish_by_demand(self) -> None:
+        for _ in self._finish():
+            if not self._wait_for_work(loading=True):
+                return
 
     def _wait_for_work(self, *, loading: bool) -> bool:
         with self._changed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
@@ -12,6 +13,18 @@ from semistream.core.compile import kernel
 from semistream.engine.code_table import CodeTable
 from semistream.engine.slot_rows import SlotRows
 from semistream.policies.contract import Replacement
+
+
+@dataclass(frozen=True)
+class HotRows:
+    """Master tuples that a cache held, the most used ones first."""
+
+    codes: Int64Array
+    frequencies: Int32Array
+    rows: pa.RecordBatch | None
+    """The cached columns of each code; None if none are cached."""
+    absent_codes: Int64Array
+    """Keys that the master table does not have."""
 
 
 class TupleCache:
@@ -26,6 +39,8 @@ class TupleCache:
         self.lock = Lock()
         self.count = 0
         self.evictions = 0
+        self.evictions_noted = 0
+        """How many of the evictions have been counted elsewhere."""
         self._replacement = replacement
         self._rows = rows
         self._table = CodeTable(capacity)
@@ -86,6 +101,14 @@ class TupleCache:
                 assert rows is not None
                 self._rows.put(slots, rows, new)
         return len(new)
+
+    def hottest(self, most: int) -> HotRows:
+        """Return up to so many entries with their rows, the most used ones first; costs a copy of them."""
+        used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
+        absent = self._absent[used]
+        slots = used[~absent].astype(np.int64)
+        rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
+        return HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[used[absent]])
 
     def _make_room(self, count: int) -> Int64Array:
         fresh = min(count, self.capacity - self.count)

@@ -92,8 +92,8 @@ class Admission(ABC):
     """Decides which master tuples of a partition just read are worth caching."""
 
     @abstractmethod
-    def admit(self, matches: Int32Array, partition: int, queue: Queue) -> BoolArray:
-        """Say for each count of matches, the tuples of one partition, whether the tuple enters the cache."""
+    def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:
+        """Say for each master tuple, by its matches in the read of its partition, whether it enters the cache."""
 
 
 class Replacement(ABC):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.core.arrays import BoolArray, Int32Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.policies.contract import Admission, Queue
 
 
 class AboveThreshold(Admission):
     """Admits a master tuple whose matches in one read are strictly above a threshold."""
 
-    def __init__(self, threshold: int) -> None:
+    def __init__(self, threshold: float) -> None:
         self.threshold = threshold
 
-    def admit(self, matches: Int32Array, partition: int, queue: Queue) -> BoolArray:  # noqa: ARG002
+    def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:  # noqa: ARG002
         """Compare the matches of the read."""
         return matches > self.threshold
 
@@ -30,9 +30,10 @@ class AboveRate(Admission):
         self.threshold = threshold
         self._last_read = np.zeros(partition_count, dtype=np.int64)
 
-    def admit(self, matches: Int32Array, partition: int, queue: Queue) -> BoolArray:
+    def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:
         """Compare the matches with what the rate allows for the time since the last read."""
-        elapsed = queue.entered - int(self._last_read[partition])
-        self._last_read[partition] = queue.entered
-        share = min(1.0, elapsed / (2 * queue.capacity))
-        return matches > max(1.0, self.threshold * share)
+        elapsed = queue.entered - self._last_read[partitions]
+        self._last_read[partitions] = queue.entered
+        share = np.minimum(1.0, elapsed / (2 * queue.capacity))
+        admitted: BoolArray = matches > np.maximum(1.0, self.threshold * share)
+        return admitted

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.assembly import Assembly, check_parameters
+from semistream.algorithms.assembly import check_parameters
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
-from semistream.core.arrays import BoolArray
 from semistream.core.budget import MemoryBudget
-from semistream.core.clock import WallClock
-from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
-from semistream.core.process_memory import return_freed_memory
+from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
-from semistream.engine.reader import PartitionReader
-from semistream.engine.stream_input import BatchInput, Chunk
+from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 
 Batches: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
-_LINGER_SECONDS = 0.02
-"""How long rows that are ready are held back for more while the input is silent."""
 
 On: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
@@ -96,14 +89,13 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._recipe = recipe
         self._budget = MemoryBudget(memory)
         self._store = store
-        self._pairs = _key_pairs(on, store)
+        self._pairs = key_pairs(on, store)
         self._make_plan = plan
         self._dead_letters = dead_letters
         self._parameters = parameters
         self._seed = seed
-        self._stats = JoinStats()
         self._plan: OutputPlan | None = None
-        self._assembly: Assembly | None = None
+        self._session: JoinSession | None = None
         self._pump = not isinstance(batches, pa.Table | list | tuple)
         known = batches.schema if isinstance(batches, pa.Table | pa.RecordBatchReader) else None
         if isinstance(batches, list | tuple) and batches:
@@ -116,7 +108,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
     @property
     def stats(self) -> JoinStats:
         """What the join has counted so far."""
-        return self._assembly.stats if self._assembly is not None else self._stats
+        return self._session.stats if self._session is not None else JoinStats()
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -145,78 +137,24 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._plan, self._stream_schema = plan, stream
 
     def _run(self) -> Generator[pa.RecordBatch]:
-        return_freed_memory(self._budget.total_bytes)
         first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
         if first is None:
             return
         if self._plan is None:
             self._prepare(first.schema)
-        assembly = self._assembly = Assembly(
-            self._recipe,
+        assert self._plan is not None
+        session = self._session = JoinSession(
             self._store,
-            self._budget,
-            WallClock(),
-            plan=self._plan,
-            stream_schema=self._stream_schema,
+            self._plan,
+            self._stream_schema,
+            recipe=self._recipe,
+            budget=self._budget,
+            stream_row_bytes=typical_row_bytes(first, self._budget.total_bytes),
             dead_letters=self._dead_letters,
-            stream_row_bytes=_typical_row_bytes(first, self._budget.total_bytes),
-            seed=self._seed,
             parameters=self._parameters,
+            seed=self._seed,
         )
-        chunk_bytes = max(1, self._budget.total_bytes // 24)
-        pieces = _pieces(_chain(first, self._source), self._stream_schema, assembly.chunk_rows, chunk_bytes)
-        encoder = _Encoder(self._plan, self._store, assembly)
-        loop, output = assembly.start(lambda _: BatchInput(pieces, encoder.encode, pump=self._pump))
-        assert output is not None
-        rounds = loop.rounds()
-        try:
-            flushed = time.monotonic()
-            for _ in rounds:
-                flush = loop.pausing or (loop.idle and time.monotonic() - flushed > _LINGER_SECONDS)
-                if flush or output.is_due:
-                    yield from output.ready(flush=flush)
-                    flushed = time.monotonic()
-            yield from output.ready(flush=True)
-        finally:
-            loop.close()
-            rounds.close()
-
-
-class _Encoder:
-    """Turns record batches into chunks of coded tuples."""
-
-    def __init__(self, plan: OutputPlan | None, store: MasterStore, assembly: Assembly) -> None:
-        assert plan is not None
-        self._keys = plan.stream_keys
-        self._codec = store.codec
-        self._reader: PartitionReader = assembly.reader
-        self._largest_row_bytes = assembly.largest_row_bytes
-
-    def encode(self, first_position: int, batch: pa.RecordBatch) -> Chunk:
-        keys = [batch.column(batch.schema.get_field_index(name)) for name in self._keys]
-        encoded = self._codec.encode(keys)
-        rows = np.arange(batch.num_rows, dtype=np.int64)
-        chunk = Chunk(first_position, encoded.codes, rows, np.empty(0, dtype=np.int32), batch=batch)
-        if encoded.usable is not None:
-            nulls = encoded.nulls if encoded.nulls is not None else np.zeros(batch.num_rows, dtype=np.bool_)
-            chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]
-            _keep(chunk, encoded.usable)
-        chunk.partitions = self._reader.locate(chunk.codes)
-        unreadable = self._reader.partitions.unreadable(chunk.partitions)
-        if batch.nbytes > self._largest_row_bytes:
-            sizes = np.array([batch.slice(int(row), 1).nbytes for row in chunk.rows])
-            too_large = sizes > self._largest_row_bytes
-            unreadable = too_large if unreadable is None else unreadable | too_large
-        if unreadable is not None and unreadable.any():
-            chunk.refused_rows = chunk.rows[unreadable]
-            _keep(chunk, ~unreadable)
-        return chunk
-
-
-def _keep(chunk: Chunk, kept: BoolArray) -> None:
-    chunk.codes, chunk.rows = chunk.codes[kept], chunk.rows[kept]
-    if len(chunk.partitions):
-        chunk.partitions = chunk.partitions[kept]
+        yield from session.run(chain([first], self._source), pump=self._pump)
 
 
 def _opened(master: MasterTable | MasterStore | str | Path) -> MasterStore:
@@ -225,7 +163,7 @@ def _opened(master: MasterTable | MasterStore | str | Path) -> MasterStore:
     return (master if isinstance(master, MasterTable) else MasterTable(master)).open()
 
 
-def _key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:
+def key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:
     """Return the key columns of the stream and of the master table, in the order of the master's key."""
     if isinstance(on, str):
         on = [on]
@@ -240,52 +178,3 @@ def _key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:
             f"name exactly its key columns, or map stream columns to them."
         )
     return [(by_master[name], name) for name in store.key]
-
-
-def _typical_row_bytes(batch: pa.RecordBatch, memory_bytes: int) -> float:
-    """Return the mean size of a row, or where single rows may spoil it the lower quartile of some."""
-    mean: float = max(1.0, batch.nbytes / batch.num_rows)
-    if mean * 1024 < memory_bytes:
-        return mean
-    sampled = np.linspace(0, batch.num_rows - 1, min(64, batch.num_rows)).astype(np.int64)
-    sizes: list[int] = sorted(batch.slice(int(row), 1).nbytes for row in sampled)
-    return float(max(1, sizes[len(sizes) // 4]))
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch | None]) -> Iterator[pa.RecordBatch | None]:
-    yield first
-    yield from rest
-
-
-def _pieces(
-    batches: Iterator[pa.RecordBatch | None], schema: pa.Schema, rows: int, size_bytes: int
-) -> Iterator[pa.RecordBatch | None]:
-    """Cut batches so that none has more rows or, but for single rows, more bytes; check each against the schema."""
-    for batch in batches:
-        if batch is None or not batch.num_rows:
-            yield None
-            continue
-        conforming = _conform(batch, schema)
-        step = rows
-        if conforming.nbytes > size_bytes:
-            step = max(1, min(rows, conforming.num_rows * size_bytes // conforming.nbytes))
-        for start in range(0, conforming.num_rows, step):
-            yield conforming.slice(start, step)
-
-
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns of the schema; an added column is ignored, a missing or retyped one is an error."""
-    if batch.schema.equals(schema):
-        return batch
-    for field in schema:
-        if field.name not in batch.schema.names:
-            raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch: restart.")
-        found = batch.schema.field(field.name).type
-        if found != field.type:
-            raise SchemaDriftError(
-                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch: restart."
-            )
-    return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)
-
-
-__all__ = ["JoinedBatches", "join"]

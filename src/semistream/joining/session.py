@@ -1,0 +1,175 @@
+"""A join that can be run again and again and keeps what it has cached."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.algorithms.assembly import Assembly
+from semistream.algorithms.recipe import Recipe
+from semistream.core.arrays import BoolArray
+from semistream.core.budget import MemoryBudget
+from semistream.core.clock import WallClock
+from semistream.core.errors import SchemaDriftError
+from semistream.core.process_memory import return_freed_memory
+from semistream.core.stats import JoinStats
+from semistream.engine.cache_stages import CacheStage
+from semistream.engine.output import DeadLetters
+from semistream.engine.output_plan import OutputPlan
+from semistream.engine.reader import PartitionReader
+from semistream.engine.stream_input import BatchInput, Chunk
+from semistream.store.contract import MasterStore
+
+_LINGER_SECONDS = 0.02
+"""How long rows that are ready are held back for more while the input is silent."""
+
+
+class JoinSession:
+    """A join of streams of one schema with one version of a master table.
+
+    Runs come one after the other; a run that was not brought to its end leaves the session unusable. Caches, and what
+    the policies have learned, stay from run to run. With `finish_by_demand` a run ends quickly: what still waits when
+    its input has ended is answered by reads of just the pages it needs. `cache` is the cache of an earlier session of
+    the same table version, recipe, memory and cached columns.
+    """
+
+    def __init__(
+        self,
+        store: MasterStore,
+        plan: OutputPlan,
+        stream_schema: pa.Schema,
+        *,
+        recipe: Recipe,
+        budget: MemoryBudget,
+        stream_row_bytes: float,
+        dead_letters: DeadLetters | None = None,
+        parameters: Mapping[str, float] | None = None,
+        seed: int = 0,
+        finish_by_demand: bool = False,
+        cache: CacheStage | None = None,
+    ) -> None:
+        return_freed_memory(budget.total_bytes)
+        self.store = store
+        self.budget = budget
+        self._plan = plan
+        self._stream_schema = stream_schema
+        self.assembly = Assembly(
+            recipe,
+            store,
+            budget,
+            WallClock(),
+            plan=plan,
+            stream_schema=stream_schema,
+            dead_letters=dead_letters,
+            stream_row_bytes=stream_row_bytes,
+            seed=seed,
+            parameters=parameters,
+            finish_by_demand=finish_by_demand,
+            cache=cache,
+        )
+        self._encoder = _Encoder(plan, store, self.assembly)
+
+    @property
+    def stats(self) -> JoinStats:
+        """What all runs have counted so far."""
+        return self.assembly.stats
+
+    def run(self, batches: Iterable[pa.RecordBatch | None], *, pump: bool = False) -> Generator[pa.RecordBatch]:
+        """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent."""
+        assembly = self.assembly
+        chunk_bytes = max(1, self.budget.total_bytes // 24)
+        pieces = _pieces(iter(batches), self._stream_schema, assembly.chunk_rows, chunk_bytes)
+        loop, output = assembly.start(lambda _: BatchInput(pieces, self._encoder.encode, pump=pump))
+        assert output is not None
+        rounds = loop.rounds()
+        try:
+            flushed = time.monotonic()
+            for _ in rounds:
+                flush = loop.pausing or (loop.idle and time.monotonic() - flushed > _LINGER_SECONDS)
+                if flush or output.is_due:
+                    yield from output.ready(flush=flush)
+                    flushed = time.monotonic()
+            yield from output.ready(flush=True)
+        finally:
+            loop.close()
+            rounds.close()
+
+
+def typical_row_bytes(batch: pa.RecordBatch, memory_bytes: int) -> float:
+    """Return the mean size of a row, or where single rows may spoil it the lower quartile of some."""
+    mean: float = max(1.0, batch.nbytes / batch.num_rows)
+    if mean * 1024 < memory_bytes:
+        return mean
+    sampled = np.linspace(0, batch.num_rows - 1, min(64, batch.num_rows)).astype(np.int64)
+    sizes: list[int] = sorted(batch.slice(int(row), 1).nbytes for row in sampled)
+    return float(max(1, sizes[len(sizes) // 4]))
+
+
+class _Encoder:
+    """Turns record batches into chunks of coded tuples."""
+
+    def __init__(self, plan: OutputPlan, store: MasterStore, assembly: Assembly) -> None:
+        self._keys = plan.stream_keys
+        self._codec = store.codec
+        self._reader: PartitionReader = assembly.reader
+        self._largest_row_bytes = assembly.largest_row_bytes
+
+    def encode(self, first_position: int, batch: pa.RecordBatch) -> Chunk:
+        keys = [batch.column(batch.schema.get_field_index(name)) for name in self._keys]
+        encoded = self._codec.encode(keys)
+        rows = np.arange(batch.num_rows, dtype=np.int64)
+        chunk = Chunk(first_position, encoded.codes, rows, np.empty(0, dtype=np.int32), batch=batch)
+        if encoded.usable is not None:
+            nulls = encoded.nulls if encoded.nulls is not None else np.zeros(batch.num_rows, dtype=np.bool_)
+            chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]
+            _keep(chunk, encoded.usable)
+        chunk.partitions = self._reader.locate(chunk.codes)
+        unreadable = self._reader.partitions.unreadable(chunk.partitions)
+        if batch.nbytes > self._largest_row_bytes:
+            sizes = np.array([batch.slice(int(row), 1).nbytes for row in chunk.rows])
+            too_large = sizes > self._largest_row_bytes
+            unreadable = too_large if unreadable is None else unreadable | too_large
+        if unreadable is not None and unreadable.any():
+            chunk.refused_rows = chunk.rows[unreadable]
+            _keep(chunk, ~unreadable)
+        return chunk
+
+
+def _keep(chunk: Chunk, kept: BoolArray) -> None:
+    chunk.codes, chunk.rows = chunk.codes[kept], chunk.rows[kept]
+    if len(chunk.partitions):
+        chunk.partitions = chunk.partitions[kept]
+
+
+def _pieces(
+    batches: Iterator[pa.RecordBatch | None], schema: pa.Schema, rows: int, size_bytes: int
+) -> Iterator[pa.RecordBatch | None]:
+    """Cut batches so that none has more rows or, but for single rows, more bytes; check each against the schema."""
+    for batch in batches:
+        if batch is None or not batch.num_rows:
+            yield None
+            continue
+        conforming = _conform(batch, schema)
+        step = rows
+        if conforming.nbytes > size_bytes:
+            step = max(1, min(rows, conforming.num_rows * size_bytes // conforming.nbytes))
+        for start in range(0, conforming.num_rows, step):
+            yield conforming.slice(start, step)
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of the schema; an added column is ignored, a missing or retyped one is an error."""
+    if batch.schema.equals(schema):
+        return batch
+    for field in schema:
+        if field.name not in batch.schema.names:
+            raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch: restart.")
+        found = batch.schema.field(field.name).type
+        if found != field.type:
+            raise SchemaDriftError(
+                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch: restart."
+            )
+    return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)
