@@ -91,12 +91,20 @@ class Assembly:
 
         May be called again once all tuples of the run before have left: caches and what policies have learned stay.
         """
-        if self._shared is None:
-            self._shared = self._parts()
-        parts = {**self._shared, "stream": stream(self.reader)}
+        parts = {**self._shared_parts(), "stream": stream(self.reader)}
         if self.recipe.side_by_side:
             return SideBySideLoop(handover_slots=max(1, self.sizes.handover_slots), **parts), parts["output"]
         return JoinLoop(**parts), parts["output"]
+
+    def shared_cache(self) -> CacheStage | None:
+        """Return the cache that all runs share."""
+        self._shared_parts()
+        return self.cache
+
+    def _shared_parts(self) -> dict[str, Any]:
+        if self._shared is None:
+            self._shared = self._parts()
+        return self._shared
 
     def _parts(self) -> dict[str, Any]:
         sizes, store = self.sizes, self._store

@@ -68,6 +68,7 @@ class JoinLoop:
         self._chunk: Chunk | None = None
         self._used = 0
         self._taken = 0
+        self._finishing = 0
         self._silent = False
         self.pausing = False
         """Whether the loop is about to wait for input: what it has answered should be handed out first."""
@@ -128,7 +129,7 @@ class JoinLoop:
 
     @property
     def _inside(self) -> int:
-        return self.waiting.count
+        return self.waiting.count + self._finishing
 
     def _has_input(self) -> bool:
         if self._chunk is None:
@@ -274,9 +275,11 @@ class JoinLoop:
     def _finish(self) -> Iterator[None]:
         """Answer all that wait, by reads of just the pages that they need, and yield after each."""
         self._answer_from_pinned()
+        self._finishing = self.waiting.count
         drained = self.waiting.drain(np.flatnonzero(self.waiting.counts))
         for partitions, pages, needing in self._reader.read_demanded(drained, self._finish_bytes):
             self._join_pages(partitions, pages, needing, whole=False)
+            self._finishing -= len(needing.codes)
             yield
         self._end_round()
 

@@ -57,7 +57,7 @@ class SideBySideLoop(JoinLoop):
 
     @property
     def _inside(self) -> int:
-        return self.waiting.count + self._handover_count
+        return super()._inside + self._handover_count
 
     @property
     def _enter_seconds(self) -> float:

@@ -16,11 +16,12 @@ from semistream.core.clock import WallClock
 from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CacheStage
+from semistream.engine.cache_stages import CachedTuples, CacheStage
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.reader import PartitionReader
 from semistream.engine.stream_input import BatchInput, Chunk
+from semistream.engine.tuple_cache import HotRows
 from semistream.store.contract import MasterStore
 
 _LINGER_SECONDS = 0.02
@@ -54,7 +55,7 @@ class JoinSession:
         return_freed_memory(budget.total_bytes)
         self.store = store
         self.budget = budget
-        self._plan = plan
+        self.plan = plan
         self._stream_schema = stream_schema
         self.assembly = Assembly(
             recipe,
@@ -76,6 +77,11 @@ class JoinSession:
     def stats(self) -> JoinStats:
         """What all runs have counted so far."""
         return self.assembly.stats
+
+    def warm(self, rows: HotRows) -> int:
+        """Let rows that another cache held enter the cache, before any run; return how many have."""
+        cache = self.assembly.shared_cache()
+        return cache.warm(rows) if isinstance(cache, CachedTuples) else 0
 
     def run(self, batches: Iterable[pa.RecordBatch | None], *, pump: bool = False) -> Generator[pa.RecordBatch]:
         """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent."""
