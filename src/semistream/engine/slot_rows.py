@@ -18,7 +18,7 @@ class SlotRows:
     """
 
     def __init__(self, schema: pa.Schema, slots: int, variable_bytes: int) -> None:
-        self._schema = schema
+        self.schema = schema
         kinds = [_kind(field.type) for field in schema]
         shares = kinds.count("bytes") + (1 if "other" in kinds else 0)
         share_bytes = variable_bytes // max(1, shares)
@@ -62,7 +62,7 @@ class SlotRows:
         taken: dict[int, pa.Array] = {index: column.take(slots) for index, column in self._columns.items()}
         if self._other is not None:
             taken.update(zip(self._other_at, self._other.take(slots).columns, strict=True))
-        return pa.RecordBatch.from_arrays([taken[index] for index in range(len(self._schema))], schema=self._schema)
+        return pa.RecordBatch.from_arrays([taken[index] for index in range(len(self.schema))], schema=self.schema)
 
     def drop(self, slots: Int64Array) -> None:
         """Let slots hold nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
 
@@ -54,6 +55,11 @@ class TupleCache:
         """Return the memory of a cache of this capacity besides its rows."""
         return CodeTable.bytes_for(capacity) + 13 * capacity
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The cached columns."""
+        return self._rows.schema if self._rows is not None else pa.schema([])
+
     def find(self, codes: Int64Array) -> Int32Array:
         """Return the slot of each code, or -1."""
         return self._table.find(codes)
@@ -102,13 +108,15 @@ class TupleCache:
                 self._rows.put(slots, rows, new)
         return len(new)
 
-    def hottest(self, most: int) -> HotRows:
-        """Return up to so many entries with their rows, the most used ones first; costs a copy of them."""
+    def hottest(self, most: int, at_once: int = 16_384) -> Iterator[HotRows]:
+        """Yield up to `most` entries with copies of their rows, some `at_once`, the most used ones first."""
         used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
-        absent = self._absent[used]
-        slots = used[~absent].astype(np.int64)
-        rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
-        return HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[used[absent]])
+        for start in range(0, len(used), at_once):
+            some = used[start : start + at_once]
+            absent = self._absent[some]
+            slots = some[~absent].astype(np.int64)
+            rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
+            yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[some[absent]])
 
     def _make_room(self, count: int) -> Int64Array:
         fresh = min(count, self.capacity - self.count)

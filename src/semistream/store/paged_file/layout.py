@@ -17,6 +17,10 @@ INDEX_MAGIC = b"SSINDEX\0"
 LARGEST_PAGE_BYTES = 2**31 - 1
 LOCK_NAME = "writer.lock"
 TEMPORARY_PREFIX = "tmp-"
+PINS_NAME = "pins"
+"""The folder of pins: which version each batch of a query was joined with."""
+HOT_NAME = "hot"
+"""The folder of rows that workers had cached, for those that start later."""
 
 _NUMBERED = {
     "manifest": re.compile(r"manifest-(\d{8,18})\.json"),
@@ -58,7 +62,7 @@ def version_of(name: str, kind: str) -> int | None:
 def belongs_to_a_table(name: str) -> bool:
     """Say whether a name is one that a writer of tables gives."""
     return (
-        name == LOCK_NAME
+        name in (LOCK_NAME, PINS_NAME, HOT_NAME)
         or name.startswith(TEMPORARY_PREFIX)
         or any(version_of(name, kind) is not None for kind in _NUMBERED)
     )

@@ -10,12 +10,13 @@ from semistream.core.errors import CorruptTableError, InvalidSettingError
 from semistream.store.paged_file import layout, manifest
 from semistream.store.paged_file.files import names_in, sync_directory
 from semistream.store.paged_file.new_version import NewVersion
+from semistream.store.paged_file.pins import pinned_versions
 
 
 def vacuum(path: str | Path, keep_versions: int = 1, *, also_keep: Iterable[int] = ()) -> dict[str, Any]:
     """Remove all but the newest `keep_versions` versions and return what was freed.
 
-    `also_keep` names versions that must stay, such as those that a query may replay. Readers that are open go on.
+    `also_keep` names versions that must stay, too, and so do those that a query may replay. Readers that are open go on.
     Manifests that cannot be read stay, with all files that are as new as they are.
     """
     if keep_versions < 1:
@@ -31,7 +32,8 @@ def vacuum(path: str | Path, keep_versions: int = 1, *, also_keep: Iterable[int]
                 unreadable.append(version)
         if not known:
             manifest.current(directory)
-        kept = {*sorted(known)[-keep_versions:], *(version for version in also_keep if version in known)}
+        needed = {*also_keep, *pinned_versions(directory)}
+        kept = {*sorted(known)[-keep_versions:], *(version for version in needed if version in known)}
         removed = sorted(set(known) - kept)
         freed_bytes = 0
         for version in removed:

@@ -1,0 +1,191 @@
+"""`enrich`: a Spark DataFrame, streaming or not, joined with a master table inside a fixed byte budget."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StringType, StructField, StructType
+
+from semistream.algorithms.assembly import check_parameters
+from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
+from semistream.core.budget import format_bytes, parse_bytes
+from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
+from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.joining.batches import On, key_pairs
+from semistream.spark.master_types import arrow_schema
+from semistream.spark.partitioning import Partitioning, partitioned
+from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
+from semistream.spark.task import EnrichTask, Pin
+from semistream.store.contract import MasterStore
+from semistream.store.master_table import MasterTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_STATISTICS = "statistics"
+_SMALLEST_MEMORY = 4_000_000
+_CACHE_DEFAULTS = {"cache_share": 0.5, "threshold": 0.5}
+"""What fits micro-batches: all that ever waits is one of them, so the cache may be large; and a master tuple that was
+asked for by one row of a few thousand is already more frequent than most."""
+_unnamed = itertools.count(1)
+
+
+def enrich(
+    df: DataFrame,
+    master: MasterTable | str | os.PathLike[str],
+    *,
+    on: On,
+    how: str = "inner",
+    memory: int | str = "64MB",
+    algorithm: str = DEFAULT_ALGORITHM,
+    columns: Sequence[str] | None = None,
+    replace: Mapping[str, str] | None = None,
+    suffix: str | None = None,
+    partitioning: Partitioning = "auto",
+    name: str | None = None,
+    pin: tuple[str, int] | Literal[False] | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> DataFrame:
+    """Return the DataFrame with columns of a master table added; works on streams and on batches.
+
+    `on` names the key columns, or maps those of the DataFrame to those of the master table. `how` is inner, left, semi
+    or anti. `columns` are the master's columns to add (by default all but its key), `replace` puts a master column in
+    the place of a column of the DataFrame, and `suffix` is added to master columns whose names it has too.
+
+    `memory` is what the joins of one Python worker process may use together. `partitioning` "auto" shuffles rows so
+    that one task reads a page where that saves more than it costs, "none" never does, and a number always does, into
+    so many partitions. `name` is the name of the operator in statistics. Every micro-batch is joined with one version
+    of the master table, which its replay sees again; where Spark has no ids of micro-batches `pin` gives them, and
+    pin=False does without. `parameters` are knobs of the algorithm.
+
+    What can be checked is checked now: settings, columns, types, names, and that the master table is there.
+    """
+    check_join_type(how)
+    recipe = algorithm_named(algorithm)
+    check_parameters(recipe, parameters or {})
+    memory_bytes = _checked_memory(memory)
+    table = _absolute(master)
+    spark_schema = StructType(list(df.schema.fields))
+    with table.open() as store:
+        pairs = key_pairs(on, store)
+        stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
+        plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
+        store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
+        output = _output_schema(spark_schema, store, plan)
+        keys = [stream.names.index(key) for key in plan.stream_keys]
+        master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
+        version = store.version
+        spread = partitioned(df.toDF(*_positional("c", len(stream))), [f"c{key}" for key in keys], store, partitioning)
+    inner = StructType(
+        [
+            *(StructField(f"o{index}", field.dataType, True) for index, field in enumerate(output)),
+            StructField(_STATISTICS, StringType(), True),
+        ]
+    )
+    task = EnrichTask(
+        name=_operator_name(name, table.path),
+        table=table.path,
+        pin=_pin(pin, None if df.isStreaming else version),
+        algorithm=algorithm,
+        parameters=_parameters(recipe.parameters, parameters),
+        plan=_by_position(plan, keys),
+        master_schema=master_schema,
+        declared=arrow_schema(inner, ()),
+        memory_bytes=memory_bytes,
+    )
+    joined = spread.mapInArrow(task, inner)
+    counted = joined.observe(METRIC_PREFIX + task.name, F.collect_list(_STATISTICS).alias(TASKS_FIELD))
+    rows = counted.where(F.col(_STATISTICS).isNull())
+    return rows.select(*(_renamed(f"o{index}", field) for index, field in enumerate(output)))
+
+
+def _checked_memory(memory: int | str) -> int:
+    memory_bytes = parse_bytes(memory)
+    if memory_bytes < _SMALLEST_MEMORY:
+        raise BudgetTooSmallError(
+            f"A memory of {format_bytes(memory_bytes)} is too small for a Spark worker: "
+            f"give at least {format_bytes(_SMALLEST_MEMORY)}."
+        )
+    return memory_bytes
+
+
+def _absolute(master: MasterTable | str | os.PathLike[str]) -> MasterTable:
+    """Return the table by a path that means the same in a worker, whose working directory is another."""
+    table = master if isinstance(master, MasterTable) else MasterTable(master)
+    return MasterTable(Path(os.path.abspath(table.path)))  # noqa: PTH100 - links must stay
+
+
+def _parameters(known: Mapping[str, float], given: Mapping[str, float] | None) -> dict[str, float]:
+    return {**{name: value for name, value in _CACHE_DEFAULTS.items() if name in known}, **(given or {})}
+
+
+def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> Pin:
+    if pin is None:
+        return Pin(version)
+    if pin is False:
+        return Pin(version, wanted=False)
+    if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and isinstance(pin[1], int)):
+        raise InvalidSettingError(f"{pin!r} is no pin: give the name of the query and the number of the batch.")
+    return Pin(version, *pin)
+
+
+def _operator_name(name: str | None, path: Path) -> str:
+    if name is None:
+        return f"{path.name}-{next(_unnamed)}"
+    if not re.fullmatch(r"[\w.-]{1,100}", name):
+        raise InvalidSettingError(f"{name!r} cannot name an operator: use letters, digits, '.', '_' and '-'.")
+    return name
+
+
+def _output_schema(stream: StructType, store: MasterStore, plan: OutputPlan) -> list[StructField]:
+    """Return the columns of the result; those of the stream keep their metadata, in which watermarks travel."""
+    fields = []
+    for (from_master, index), planned in zip(plan.sources, plan.schema, strict=True):
+        if from_master:
+            column = plan.master_columns[index]
+            fields.append(StructField(planned.name, _spark_type(column, store.schema.field(column).type), True))
+        else:
+            ours = stream.fields[index]
+            fields.append(StructField(ours.name, ours.dataType, True, dict(ours.metadata)))
+    return fields
+
+
+def _spark_type(column: str, data_type: pa.DataType) -> Any:
+    try:
+        return from_arrow_type(data_type)
+    except Exception:
+        raise SemistreamError(
+            f"The master table's column {column!r} is {data_type}, which Spark does not have: "
+            f"leave it out of `columns`, or build the table with another type."
+        ) from None
+
+
+def _by_position(plan: OutputPlan, keys: list[int]) -> OutputPlan:
+    """Return the plan with columns named by their positions: the names of users may be dotted or double."""
+    fields = [field.with_name(f"o{index}").with_nullable(True) for index, field in enumerate(plan.schema)]
+    return OutputPlan(
+        plan.how,
+        pa.schema(fields),
+        plan.sources,
+        plan.master_columns,
+        tuple(f"c{key}" for key in keys),
+        plan.master_keys,
+    )
+
+
+def _positional(letter: str, count: int) -> list[str]:
+    return [f"{letter}{index}" for index in range(count)]
+
+
+def _renamed(column: str, field: StructField) -> Any:
+    return (
+        F.col(column).alias(field.name, metadata=field.metadata) if field.metadata else F.col(column).alias(field.name)
+    )

@@ -1,0 +1,232 @@
+"""What lives in a Python worker of Spark from task to task: joins, their caches, and one budget for all of them."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+import zipimport
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyspark
+
+from semistream.algorithms.registry import algorithm_named
+from semistream.core.budget import MemoryBudget
+from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.cache_stages import CachedTuples, CacheStage
+from semistream.engine.output import Output
+from semistream.engine.output_plan import OutputPlan
+from semistream.engine.tuple_cache import HotRows
+from semistream.joining import JoinSession
+from semistream.spark.hot_rows import HotRowsFile
+from semistream.store.master_table import MasterTable
+from semistream.store.paged_file import PagedFileStore
+from semistream.store.paged_file.unchanged import unchanged_since
+
+_SPARK_VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
+_IDLE_SECONDS = 600.0
+"""A join that was not used for so long gives its memory to the others."""
+_REFILL_SECONDS = 1.0
+"""How long a new worker may take over saved rows."""
+_FIRST_SAVE_SECONDS = 1.0
+_SLOWEST_SAVE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class JoinRequest:
+    """What a task asks of its worker."""
+
+    table: Path
+    algorithm: str
+    parameters: Mapping[str, float]
+    plan: OutputPlan
+    stream_schema: pa.Schema
+    memory_bytes: int
+
+    def kind(self, *, verify: bool) -> str:
+        """Return a text that two requests share exactly if they can share a cache."""
+        columns = Output.columns_of(self.plan, verify=verify)
+        return repr((str(self.table), self.algorithm, sorted(self.parameters.items()), columns))
+
+
+class HeldJoin:
+    """A join that a worker holds: the open master table, the cache, and the session of the latest kind of stream."""
+
+    def __init__(self, kind: str, request: JoinRequest) -> None:
+        self.kind = kind
+        self.warmed_rows = 0
+        """Rows that the cache has taken over since it was last asked."""
+        self.used = time.monotonic()
+        self._file = HotRowsFile(request.table, kind)
+        self._store: PagedFileStore | None = None
+        self._cache: CacheStage | None = None
+        self._memory_bytes = 0
+        self._parked: list[HotRows] = []
+        self._session: JoinSession | None = None
+        self._stream: tuple[pa.Schema, OutputPlan] | None = None
+        self._save_after = time.monotonic() + _FIRST_SAVE_SECONDS
+        self._save_pause = _FIRST_SAVE_SECONDS
+        self._saved_admissions = 0
+
+    def session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> JoinSession:
+        """Return a session for the request; what is cached survives other versions, memory sizes and streams."""
+        stream = (request.stream_schema, request.plan)
+        same_table = self._store is not None and self._store.version == store.version
+        if self._session is not None and same_table and self._memory_bytes == memory_bytes and self._stream == stream:
+            return self._session
+        fresh = self._store is None
+        if not (same_table and self._memory_bytes == memory_bytes):
+            self.park(memory_bytes)
+        self._session = None  # its memory is needed for the new one
+        session = JoinSession(
+            store,
+            request.plan,
+            request.stream_schema,
+            recipe=algorithm_named(request.algorithm),
+            budget=MemoryBudget(memory_bytes),
+            stream_row_bytes=row_bytes,
+            parameters=request.parameters,
+            finish_by_demand=True,
+            cache=self._cache,
+        )
+        cache = session.assembly.shared_cache()
+        for rows in self._saved(store, memory_bytes) if fresh else self._taken_over(store):
+            if isinstance(cache, CachedTuples) and cache.cache.count < cache.cache.capacity:
+                self.warmed_rows += session.warm(rows)
+        if self._store is not None and self._store is not store:
+            self._store.close()
+        self._store, self._cache, self._memory_bytes = store, cache, memory_bytes
+        self._session, self._stream = session, stream
+        self._saved_admissions = session.stats.cache_admissions
+        return session
+
+    def park(self, memory_bytes: int) -> None:
+        """Give up all memory but for the hottest rows, of which at most the cache's share of so many bytes is kept."""
+        self._session = None
+        if isinstance(self._cache, CachedTuples):
+            cache = self._cache.cache
+            most = cache.capacity * min(memory_bytes, self._memory_bytes) // self._memory_bytes
+            self._parked = list(cache.hottest(most))
+        self._cache = None
+
+    @property
+    def store(self) -> PagedFileStore | None:
+        """The version of the master table that was used last."""
+        return self._store
+
+    @property
+    def cached_rows(self) -> int:
+        """How many entries the cache has."""
+        return self._cache.cache.count if isinstance(self._cache, CachedTuples) else 0
+
+    def save_now_and_then(self) -> None:
+        """Save what is cached for other workers, less and less often, and only if it has changed."""
+        if self._session is None or self._store is None or not isinstance(self._cache, CachedTuples):
+            return
+        admissions = self._session.stats.cache_admissions
+        if time.monotonic() < self._save_after or admissions == self._saved_admissions:
+            return
+        cache = self._cache.cache
+        self._file.save(cache.hottest(cache.capacity), cache.schema, self._store.version)
+        self._saved_admissions = admissions
+        self._save_pause = min(2 * self._save_pause, _SLOWEST_SAVE_SECONDS)
+        self._save_after = time.monotonic() + self._save_pause
+
+    def _taken_over(self, store: PagedFileStore) -> Iterable[HotRows]:
+        parked, self._parked = self._parked, []
+        version = self._store.version if self._store is not None else 0
+        return (_still_true(hot, store, version) for hot in parked)
+
+    def _saved(self, store: PagedFileStore, memory_bytes: int) -> Iterable[HotRows]:
+        version, saved = self._file.load(memory_bytes, _REFILL_SECONDS)
+        return (_still_true(hot, store, version) for hot in saved)
+
+
+class Worker:
+    """The joins of this process. One task runs at a time, so nothing here is locked.
+
+    All joins together keep to one budget, the largest that a task has asked for: each has an equal part of it, and no
+    more than its own task asks for.
+    """
+
+    def __init__(self) -> None:
+        self._joins: dict[str, HeldJoin] = {}
+        self._memory_bytes = 0
+        self._frozen = False
+
+    def join_for(self, request: JoinRequest, version: int, row_bytes: float) -> tuple[HeldJoin, JoinSession]:
+        """Return the join for a request, with its caches as they are."""
+        self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
+        held, store = self._held(request, version)
+        held.used = time.monotonic()
+        while True:
+            memory_bytes = min(request.memory_bytes, self._memory_bytes // len(self._joins))
+            try:
+                session = held.session(request, store, memory_bytes, row_bytes)
+            except BudgetTooSmallError:
+                if len(self._joins) == 1:
+                    raise
+                # Better that joins take turns than that a stream stops.
+                oldest = min((other for other in self._joins.values() if other is not held), key=lambda o: o.used)
+                del self._joins[oldest.kind]
+                continue
+            return held, session
+
+    def drop(self, held: HeldJoin) -> None:
+        """Forget a join whose run was not brought to its end."""
+        self._joins.pop(held.kind, None)
+
+    def end_task(self, held: HeldJoin) -> None:
+        """Do what keeps later tasks fast."""
+        held.save_now_and_then()
+        if not self._frozen:
+            # Spark collects garbage after every task, which takes long while all of numba's objects are looked at.
+            gc.freeze()
+            self._frozen = True
+        _forget_archives()
+
+    def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, PagedFileStore]:
+        for verify in (False, True):
+            found = self._joins.get(request.kind(verify=verify))
+            if found is not None and found.store is not None and found.store.version == version:
+                return found, found.store
+        store = MasterTable(request.table).open(version)
+        assert isinstance(store, PagedFileStore)
+        kind = request.kind(verify=not store.codec.exact)
+        held = self._joins.get(kind)
+        if held is None:
+            now = time.monotonic()
+            for other in [other for other in self._joins.values() if now - other.used > _IDLE_SECONDS]:
+                del self._joins[other.kind]
+            held = HeldJoin(kind, request)
+            for other in self._joins.values():
+                other.park(self._memory_bytes // (len(self._joins) + 1))
+            self._joins[kind] = held
+        return held, store
+
+
+def _still_true(hot: HotRows, store: PagedFileStore, version: int) -> HotRows:
+    """Return the rows that are the same in the store as in the version they came from."""
+    kept = unchanged_since(store, version, hot.codes)
+    absent = hot.absent_codes[unchanged_since(store, version, hot.absent_codes)]
+    rows = hot.rows
+    if rows is not None and not kept.all():
+        rows = rows.take(pa.array(np.flatnonzero(kept)))
+    return HotRows(hot.codes[kept], hot.frequencies[kept], rows, absent)
+
+
+def _forget_archives() -> None:
+    """Drop Python's importers of archives: Spark before 4.2 lets each of them read its archive again in every task."""
+    if _SPARK_VERSION >= (4, 2):
+        return
+    for path, importer in list(sys.path_importer_cache.items()):
+        if isinstance(importer, zipimport.zipimporter):
+            del sys.path_importer_cache[path]
+
+
+WORKER = Worker()
+"""The joins of this process."""
