@@ -30,6 +30,9 @@ from semistream.engine.waiting import WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
 
+_FINISH_SHARE = 12
+"""The reads that finish a run by demand may take one part in so many of the memory."""
+
 
 class Assembly:
     """The parts of one join: sizes, reader, statistics, and once it has been started what its runs share.
@@ -70,12 +73,13 @@ class Assembly:
         self._split = recipe.split(self._parameters)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
+        self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0
+        budget.reserve("last reads", self._finish_bytes)
         self.sizes = self._sizes(accounting)
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         largest_bytes = self.largest_row_bytes if plan is not None else None
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
         self.reader = PartitionReader(store, partitions, clock, self.stats)
-        self._finish_by_demand = finish_by_demand
         self._seed = seed
         self.cache = cache
         self._shared: dict[str, Any] | None = None
@@ -150,16 +154,8 @@ class Assembly:
             "stats": self.stats,
             "output": output,
             "stream_rows": rows,
-            "finish_bytes": self._finish_bytes() if self._finish_by_demand else 0,
+            "finish_bytes": self._finish_bytes,
         }
-
-    def _finish_bytes(self) -> int:
-        """Return what the disk buffer may hold at once of the two and more reads that are reserved for it."""
-        store = self._store
-        if not store.page_count:
-            return 1
-        mean_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
-        return max(1, int(2 * self.sizes.pages_per_read * mean_bytes))
 
     def _sizes(self, accounting: str) -> Sizes:
         if accounting == "papers":

@@ -148,7 +148,7 @@ def real_sizes(
     }
     queue_bytes = 12 + (25 if split.positions else 0)
     elsewhere = slot_bytes + 1.25 * stream_variable_bytes
-    needed = sum(fixed.values())
+    needed = sum(fixed.values()) + budget.used_bytes
     _require(int((memory - needed) / (queue_bytes + elsewhere)), memory, needed + 100 * _FEWEST_SLOTS)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _STATISTICS = "statistics"
 _SMALLEST_MEMORY = 4_000_000
-_CACHE_DEFAULTS = {"cache_share": 0.5, "threshold": 0.5}
+_CACHE_DEFAULTS = {"cache_share": 0.3, "threshold": 0.5}
 """What fits micro-batches: all that ever waits is one of them, so the cache may be large; and a master tuple that was
 asked for by one row of a few thousand is already more frequent than most."""
 _unnamed = itertools.count(1)

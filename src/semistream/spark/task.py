@@ -25,10 +25,8 @@ from semistream.store.paged_file import pins
 
 _OUTPUT_ROWS = 32_768
 _ROW = pa.field("row", pa.int64(), nullable=False)
-_CHUNK_SHARE = 4
-"""The rows that are joined and put back into their order at one time may take one part in so many of the memory."""
-_JOIN_SHARE = 0.6
-"""What the join itself has of the memory; the rest holds rows while they are put into order."""
+_JOIN_SHARE = 0.75
+"""What the join itself has of the memory; the rest holds a chunk of rows, before and after it is joined."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class EnrichTask:
         rows_out = 0
         finished = False
         try:
-            for chunk in self._chunks(first, stopwatch, session.store):
+            for chunk in self._chunks(first, stopwatch, session):
                 for batch in self._ordered(session, chunk):
                     rows_out += batch.num_rows
                     with stopwatch.paused():
@@ -124,24 +122,26 @@ class EnrichTask:
         yield self._carrier(counted)
 
     def _chunks(
-        self, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], store: MasterStore
+        self, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], session: JoinSession
     ) -> Iterator[list[pa.RecordBatch]]:
-        """Yield batches in groups that may be held at one time; where they are cut follows from the rows alone."""
-        limit_bytes = self.memory_bytes // _CHUNK_SHARE
+        """Yield batches in groups that fit into memory before and after the join, and of which all rows may wait."""
+        limit_bytes = (1 - _JOIN_SHARE) * self.memory_bytes
+        limit_rows = session.assembly.sizes.waiting_slots - first.num_rows
+        store = session.store
         master_row_bytes = store.range_bytes(0, store.page_count - 1) / store.row_count if store.row_count else 0
         chunk: list[pa.RecordBatch] = []
         held_bytes = 0.0
-        row = 0
+        row = chunk_start = 0
         batch: pa.RecordBatch | None = first
         while batch is not None:
             if batch.num_rows:
-                held_bytes += batch.nbytes + batch.num_rows * (8 + master_row_bytes)
+                held_bytes += 2 * batch.nbytes + batch.num_rows * (8 + master_row_bytes)
                 rows = np.arange(row, row + batch.num_rows, dtype=np.int64)
                 chunk.append(batch.append_column(_ROW, pa.array(rows)))
                 row += batch.num_rows
-                if held_bytes >= limit_bytes:
+                if held_bytes >= limit_bytes or row - chunk_start > limit_rows:
                     yield chunk
-                    chunk, held_bytes = [], 0.0
+                    chunk, held_bytes, chunk_start = [], 0.0, row
             batch = next(rest, None)
         if chunk:
             yield chunk

@@ -90,6 +90,11 @@ class MasterStore(ABC):
     def range_bytes(self, first_page: int, last_page: int) -> int:
         """Return how many bytes a read of the pages from first to last, inclusive, transfers."""
 
+    def ranges_bytes(self, first_pages: Int64Array, last_pages: Int64Array) -> int:
+        """Return the sum of `range_bytes` over these ranges; a store with a quicker way should override it."""
+        ranges = zip(first_pages.tolist(), last_pages.tolist(), strict=True)
+        return sum(self.range_bytes(first, last) for first, last in ranges)
+
     @abstractmethod
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read ranges of pages, each from first to last inclusive and each by one request, in the order given.

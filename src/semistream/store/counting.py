@@ -36,7 +36,7 @@ class CountingStore(WrappingStore):
         """Read ranges of pages and count them if that succeeds."""
         found = self.inside.read(first_pages, last_pages)
         ranges = list(zip(first_pages.tolist(), last_pages.tolist(), strict=True))
-        size_bytes = sum(self.inside.range_bytes(first, last) for first, last in ranges)
+        size_bytes = self.inside.ranges_bytes(first_pages, last_pages)
         with self._lock:
             self.counts.requests += len(ranges)
             self.counts.pages += int((last_pages - first_pages + 1).sum())

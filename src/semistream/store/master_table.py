@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,7 @@ class MasterTable:
         *,
         page_bytes: int = 8192,
         on_duplicate: str = "error",
+        order_by: str | Sequence[str] | None = None,
         memory: int | str = "256MB",
         progress: Progress | None = None,
     ) -> MasterTable:
@@ -39,8 +41,27 @@ class MasterTable:
 
         `data` is an Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, and
         may be larger than `memory`. `on_duplicate` says what happens to rows of one key: "error", "all" or "latest".
+
+        `data` may also be a DataFrame of Spark, which then sorts and writes in parallel within its own memory; driver
+        and executors must reach `path`. Its rows have no order, so that "latest" needs `order_by`, the columns whose
+        greatest values make a row the latest of its key.
         """
         table = cls(path)
+        if _is_spark_frame(data):
+            _on_spark().build(
+                data,
+                table.path,
+                key,
+                page_bytes=page_bytes,
+                on_duplicate=on_duplicate,
+                order_by=order_by,
+                progress=progress,
+            )
+            return table
+        if order_by is not None:
+            raise InvalidSettingError(
+                "order_by is for Spark DataFrames: leave it out, since the latest row of other data is the last one."
+            )
         paged_file.build(
             data,
             table.path,
@@ -69,10 +90,22 @@ class MasterTable:
         upserts: Any = None,
         deletes: Any = None,
         *,
+        order_by: str | Sequence[str] | None = None,
         memory: int | str = "256MB",
         progress: Progress | None = None,
     ) -> int:
-        """Delete, then insert or replace rows by key, and return the version; costs the pages that are touched."""
+        """Delete, then insert or replace rows by key, and return the version; costs the pages that are touched.
+
+        Of several upserts of a key the last one counts, unless the table was built with "all" and keeps them all. A
+        DataFrame of Spark has no last row: there the columns `order_by` must say which one is the latest.
+        """
+        if _is_spark_frame(upserts) or _is_spark_frame(deletes):
+            version: int = _on_spark().merge(
+                self.path, upserts, deletes, memory=memory, order_by=order_by, progress=progress
+            )
+            return version
+        if order_by is not None:
+            raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
         return paged_file.merge(self.path, upserts, deletes, memory=memory, progress=progress)
 
     def info(self, version: int | None = None) -> dict[str, Any]:
@@ -95,6 +128,16 @@ class MasterTable:
 
     def __repr__(self) -> str:
         return f"MasterTable({str(self.path)!r})"
+
+
+def _is_spark_frame(data: Any) -> bool:
+    # Told by its module, because Spark need not be loaded for it: whoever has a DataFrame has loaded it already.
+    return type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow")
+
+
+def _on_spark() -> Any:
+    # By name and on demand: the layer of Spark stands above this one and imports it, and Spark takes long to load.
+    return importlib.import_module("semistream.spark.master_build")
 
 
 def _local_path(path: str | os.PathLike[str]) -> Path:

@@ -88,6 +88,10 @@ class MemoryStore(MasterStore):
         """Return the size of the rows on these pages."""
         return int(self._starts[last_page + 1] - self._starts[first_page]) * self._row_bytes
 
+    def ranges_bytes(self, first_pages: Int64Array, last_pages: Int64Array) -> int:
+        """Return the size of the rows on the pages of all ranges."""
+        return int((self._starts[last_pages + 1] - self._starts[first_pages]).sum()) * self._row_bytes
+
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Return the rows of these pages without copying them when they are one range."""
         starts = self._starts[first_pages]

@@ -36,8 +36,7 @@ class ThrottlingStore(WrappingStore):
         """Wait for the requests and the bytes of these ranges, then read them."""
         seconds = self._latency_seconds * len(first_pages)
         if self._bytes_per_second is not None:
-            ranges = zip(first_pages.tolist(), last_pages.tolist(), strict=True)
-            seconds += sum(self.inside.range_bytes(first, last) for first, last in ranges) / self._bytes_per_second
+            seconds += self.inside.ranges_bytes(first_pages, last_pages) / self._bytes_per_second
         if seconds > 0:
             self._sleep(seconds)
         return self.inside.read(first_pages, last_pages)

@@ -43,6 +43,10 @@ class WrappingStore(MasterStore):
         """Return how many bytes a read of these pages transfers."""
         return self.inside.range_bytes(first_page, last_page)
 
+    def ranges_bytes(self, first_pages: Int64Array, last_pages: Int64Array) -> int:
+        """Return how many bytes a read of all ranges transfers; who overrides `range_bytes` must override this too."""
+        return self.inside.ranges_bytes(first_pages, last_pages)
+
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read ranges of pages."""
         return self.inside.read(first_pages, last_pages)

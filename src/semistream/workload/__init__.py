@@ -3,14 +3,16 @@
 from semistream.workload.absent import AbsentKeys
 from semistream.workload.arrivals import (
     ArrivalSource,
-    BurstyArrivals,
     ConstantArrivals,
+    GeneratedArrivals,
     IntermittentArrivals,
-    PoissonArrivals,
 )
+from semistream.workload.bursty_arrivals import BurstyArrivals
 from semistream.workload.drift import DriftingKeys
 from semistream.workload.keys import KeySource, ZipfKeys
+from semistream.workload.poisson_arrivals import PoissonArrivals
 from semistream.workload.sales import Sales, products
+from semistream.workload.sales_plan import SalesPlan
 from semistream.workload.stream import Workload
 from semistream.workload.traces import record, replay
 
@@ -20,10 +22,12 @@ __all__ = [
     "BurstyArrivals",
     "ConstantArrivals",
     "DriftingKeys",
+    "GeneratedArrivals",
     "IntermittentArrivals",
     "KeySource",
     "PoissonArrivals",
     "Sales",
+    "SalesPlan",
     "Workload",
     "ZipfKeys",
     "products",

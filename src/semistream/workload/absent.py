@@ -5,7 +5,7 @@ from __future__ import annotations
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
 from semistream.workload.keys import MasterKeySource
-from semistream.workload.randomness import random_for
+from semistream.workload.randomness import UniformNumbers
 from semistream.workload.settings import share_of_one
 
 
@@ -23,9 +23,14 @@ class AbsentKeys:
         self.stride = keys.stride
         self._keys = keys
         self._share = share_of_one("share", share)
-        self._random = random_for("absent keys", seed)
+        self._uniforms = UniformNumbers("absent keys", seed)
 
     def draw(self, count: int) -> Int64Array:
         """Return the next `count` keys."""
         keys = self._keys.draw(count)
-        return keys + (self._random.random(len(keys)) < self._share)
+        return keys + (self._uniforms.take(len(keys)) < self._share)
+
+    def seek(self, position: int) -> None:
+        """Let the next draw begin with the key at `position`, from 0 on."""
+        self._keys.seek(position)
+        self._uniforms.seek(position)

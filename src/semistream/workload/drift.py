@@ -41,6 +41,11 @@ class DriftingKeys:
         """Return the next `count` keys."""
         return self._keys.keys_of(self.draw_ranks(count))
 
+    def seek(self, position: int) -> None:
+        """Let the next draw begin with the key at `position`, from 0 on."""
+        self._keys.seek(position)
+        self._drawn = position
+
     def draw_ranks(self, count: int) -> Int64Array:
         """Return the ranks of the next `count` keys in the order that held when the stream began."""
         ranks = self._keys.draw_ranks(count)

@@ -9,7 +9,7 @@ import numpy as np
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.errors import InvalidSettingError
 from semistream.workload.permutation import SeededPermutation
-from semistream.workload.randomness import random_for
+from semistream.workload.randomness import UniformNumbers, random_for
 from semistream.workload.settings import one_of, whole_number
 from semistream.workload.zipf import DiscreteZipf, IntegralZipf, RankLaw
 
@@ -27,7 +27,14 @@ class KeySource(Protocol):
         """Return the next `count` keys."""
 
 
-class MasterKeySource(KeySource, Protocol):
+class SeekableKeySource(KeySource, Protocol):
+    """Gives the keys of a stream from any position on."""
+
+    def seek(self, position: int) -> None:
+        """Let the next draw begin with the key at `position`, from 0 on; must cost the same for any position."""
+
+
+class MasterKeySource(SeekableKeySource, Protocol):
     """Gives keys of a master table whose keys are the multiples of `stride` up to key_count * stride."""
 
     key_count: int
@@ -73,7 +80,7 @@ class ZipfKeys:
             if one_of("law", law, ("discrete", "integral")) == "discrete"
             else IntegralZipf(key_count, exponent)
         )
-        self._random = random_for("zipf keys", seed)
+        self._uniforms = UniformNumbers("zipf keys", seed)
         self._permutation: SeededPermutation | None = None
         if one_of("ranks", ranks, ("sorted", "shuffled")) == "shuffled":
             self._permutation = SeededPermutation(self.key_count, random_for("shuffled ranks", seed))
@@ -82,6 +89,10 @@ class ZipfKeys:
         """Return the next `count` keys."""
         return self.keys_of(self.draw_ranks(count))
 
+    def seek(self, position: int) -> None:
+        """Let the next draw begin with the key at `position`, from 0 on."""
+        self._uniforms.seek(position)
+
     def draw_ranks(self, count: int) -> Int64Array:
         """Return the ranks of the next `count` keys."""
         count = whole_number("count", count, least=0)
@@ -89,7 +100,7 @@ class ZipfKeys:
         uniforms = np.empty(min(count, _BLOCK_KEYS), dtype=np.float64)
         for start in range(0, count, _BLOCK_KEYS):
             block = ranks[start : start + _BLOCK_KEYS]
-            self._random.random(out=uniforms[: len(block)])
+            self._uniforms.fill(uniforms[: len(block)])
             self.law.ranks_into(uniforms[: len(block)], block)
         return ranks
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.workload.keys import ZipfKeys
 from semistream.workload.permutation import SeededPermutation
-from semistream.workload.randomness import random_for
+from semistream.workload.randomness import UniformNumbers, random_for
 from semistream.workload.settings import whole_number
 from semistream.workload.stream import Workload
 
@@ -63,24 +63,24 @@ class _ProductColumns:
         self._stride = stride
         self._supplier_count = supplier_count
         self._surrogates = SeededPermutation(row_count, random_for("surrogate keys", seed))
-        self._name_random = random_for("product names", seed)
-        self._supplier_random = random_for("product suppliers", seed)
-        self._price_random = random_for("product prices", seed)
+        self._name_uniforms = UniformNumbers("product names", seed)
+        self._supplier_uniforms = UniformNumbers("product suppliers", seed)
+        self._price_uniforms = UniformNumbers("product prices", seed)
 
     def batch(self, start: int, count: int) -> pa.RecordBatch:
         numbers = np.arange(start, start + count, dtype=np.int64)
         product_ids = (numbers + 1) * self._stride
         surrogates = numbers.copy()
         self._surrogates.apply(surrogates)
-        words = _whole_numbers(self._name_random, count, len(_QUALITIES) * len(_THINGS))
+        words = _whole_numbers(self._name_uniforms, count, len(_QUALITIES) * len(_THINGS))
         names = pc.binary_join_element_wise(
             _QUALITIES.take(pa.array(words % len(_QUALITIES))),
             _THINGS.take(pa.array(words // len(_QUALITIES))),
             pa.array(product_ids).cast(pa.string()),
             " ",
         )
-        suppliers = 1 + _whole_numbers(self._supplier_random, count, self._supplier_count)
-        cents = 1 + _whole_numbers(self._price_random, count, _MOST_PRICE_CENTS)
+        suppliers = 1 + _whole_numbers(self._supplier_uniforms, count, self._supplier_count)
+        cents = 1 + _whole_numbers(self._price_uniforms, count, _MOST_PRICE_CENTS)
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(product_ids),
@@ -97,7 +97,8 @@ class Sales:
     """A stream of sales whose products and times come from a workload.
 
     The sale's date is `start` plus the arrival time, or `start` plus one second a sale if the workload has no arrival
-    times. Quantities are from 1 to 12, small ones more often.
+    times. Quantities are from 1 to 12, small ones more often. If the workload is generated, the rows of any range of
+    positions can be had, in time that does not depend on where the range begins.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Sales:
         first_sale_id: int = 1,
     ) -> None:
         self._workload = workload
-        self._random = random_for("sale quantities", seed)
+        self._uniforms = UniformNumbers("sale quantities", seed)
         self._start_microseconds = round(start.timestamp() * 1e6)
         self._first_sale_id = first_sale_id
         self._sold = 0
@@ -123,12 +124,28 @@ class Sales:
         """Yield the next sales, `size` at a time, until `total` sales or the end of the workload."""
         return (self._batch(keys, moments) for keys, moments in self._workload.chunks(size, total))
 
+    def seek(self, position: int) -> None:
+        """Let the next batch begin with the sale at `position`, from 0 on; costs the same for any position."""
+        self._workload.seek(position)
+        self._uniforms.seek(position)
+        self._sold = position
+
+    def rows(self, start: int, end: int, batch_rows: int = 10_000) -> Iterator[pa.RecordBatch]:
+        """Yield the sales at the positions from `start` up to `end`, `batch_rows` at a time.
+
+        The rows of a position are the same in whatever range it is asked for. Read one range before the next.
+        """
+        start = whole_number("start", start, least=0)
+        end = whole_number("end", end, least=start)
+        self.seek(start)
+        return self.batches(batch_rows, end - start)
+
     def _batch(self, keys: Int64Array, moments: Float64Array | None) -> pa.RecordBatch:
         numbers = np.arange(self._sold, self._sold + len(keys), dtype=np.int64)
         self._sold += len(keys)
         seconds = numbers if moments is None else moments
         microseconds = self._start_microseconds + np.rint(seconds * 1e6).astype(np.int64)
-        quantities = 1 + np.floor(_MOST_QUANTITY * self._random.random(len(keys)) ** 3).astype(np.int32)
+        quantities = 1 + np.floor(_MOST_QUANTITY * self._uniforms.take(len(keys)) ** 3).astype(np.int32)
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(numbers + self._first_sale_id),
@@ -140,9 +157,9 @@ class Sales:
         )
 
 
-def _whole_numbers(random: np.random.Generator, count: int, limit: int) -> Int64Array:
+def _whole_numbers(uniforms: UniformNumbers, count: int, limit: int) -> Int64Array:
     """Return `count` numbers from 0 to limit - 1 that do not depend on how the counts are cut."""
-    return (random.random(count) * limit).astype(np.int64)
+    return (uniforms.take(count) * limit).astype(np.int64)
 
 
 def _hundredths(cents: Int64Array) -> pa.Array:

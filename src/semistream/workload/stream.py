@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Float64Array, Int64Array, UInt8Array
+from semistream.core.errors import InvalidSettingError
 from semistream.workload.arrivals import ArrivalSource
 from semistream.workload.keys import KeySource
 from semistream.workload.settings import whole_number
+
+
+@runtime_checkable
+class Seekable(Protocol):
+    """Can go on from any position of its stream."""
+
+    def seek(self, position: int) -> None:
+        """Let the stream go on with the tuple at `position`, from 0 on."""
 
 
 class Workload:
@@ -25,6 +35,20 @@ class Workload:
     def has_arrivals(self) -> bool:
         """Whether the tuples have arrival times."""
         return self.arrivals is not None
+
+    def seek(self, position: int) -> None:
+        """Let the next chunk begin with the tuple at `position`, from 0 on; costs the same for any position.
+
+        Raises InvalidSettingError if a source can only be read from its beginning, as a recorded one.
+        """
+        position = whole_number("position", position, least=0)
+        sources = [source for source in (self.keys, self.arrivals) if source is not None]
+        seekable = [source for source in sources if isinstance(source, Seekable)]
+        if len(seekable) < len(sources):
+            raise InvalidSettingError("This stream can only be read from its beginning: replay it once more instead.")
+        for source in seekable:
+            source.seek(position)
+        self._tuples = position
 
     def chunks(self, size: int, total: int | None = None) -> Iterator[tuple[Int64Array, Float64Array | None]]:
         """Yield keys and arrival seconds, `size` tuples at a time, until `total` tuples or the end of the sources.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +45,77 @@ def build(
     Rows may come in any order and be far larger than `memory`; rows that come sorted by key are written at once. The
     version before stays current until the new one is complete, and readable until it is vacuumed.
     """
-    check_rule(on_duplicate)
-    if not SMALLEST_PAGE_BYTES <= page_bytes <= LARGEST_TARGET_BYTES:
-        raise InvalidSettingError(
-            f"page_bytes is {page_bytes}: choose from {SMALLEST_PAGE_BYTES} to {LARGEST_TARGET_BYTES}."
-        )
+    check_settings(page_bytes, on_duplicate)
     memory_bytes = parse_bytes(memory)
     source = open_source(data)
     layout = RowLayout(source.schema, (key,) if isinstance(key, str) else key)
     with NewVersion(Path(path), create=True) as version:
         task = _Build(version, layout, source, page_bytes, on_duplicate, memory_bytes, progress or silent)
-        file, index = task.run()
-        described = Manifest(
-            version=version.number,
-            schema=layout.schema,
-            key=layout.key,
-            page_bytes=page_bytes,
-            on_duplicate=on_duplicate,
-            unique=not task.kept_duplicates,
-            row_count=0,
-            page_count=0,
-            index=TableFile("", 0),
-            files=(file,),
+        pages = task.run()
+        return commit_build(
+            version, layout, page_bytes, on_duplicate, [pages.file], pages.index, unique=not pages.kept_duplicates
         )
-        return version.commit(described, index)
+
+
+@dataclass(frozen=True)
+class WrittenPages:
+    """A data file with the index of its pages, in which the file has the number 0."""
+
+    file: TableFile
+    index: PageIndex
+    kept_duplicates: bool
+    """Whether rows of one key are in it."""
+
+
+def check_settings(page_bytes: int, on_duplicate: str) -> None:
+    """Raise InvalidSettingError unless a table can be built with these settings."""
+    check_rule(on_duplicate)
+    if not SMALLEST_PAGE_BYTES <= page_bytes <= LARGEST_TARGET_BYTES:
+        raise InvalidSettingError(
+            f"page_bytes is {page_bytes}: choose from {SMALLEST_PAGE_BYTES} to {LARGEST_TARGET_BYTES}."
+        )
+
+
+def write_pages(
+    path: Path, layout: RowLayout, page_bytes: int, on_duplicate: str, batches: Iterable[pa.RecordBatch]
+) -> WrittenPages:
+    """Write sorted coded rows into a new data file, or leave no file behind if that fails."""
+    filtering = DuplicateFilter(layout, on_duplicate)
+    writer = PageWriter(path, layout, page_bytes)
+    try:
+        for rows in filtering.filtered(batches):
+            writer.add(rows)
+        file = writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+    return WrittenPages(file, writer.index(0), filtering.kept_duplicates)
+
+
+def commit_build(
+    version: NewVersion,
+    layout: RowLayout,
+    page_bytes: int,
+    on_duplicate: str,
+    files: Sequence[TableFile],
+    index: PageIndex,
+    *,
+    unique: bool,
+) -> int:
+    """Make a version of data files that hold all rows of a table, and return its number."""
+    described = Manifest(
+        version=version.number,
+        schema=layout.schema,
+        key=layout.key,
+        page_bytes=page_bytes,
+        on_duplicate=on_duplicate,
+        unique=unique,
+        row_count=0,
+        page_count=0,
+        index=TableFile("", 0),
+        files=tuple(files),
+    )
+    return version.commit(described, index)
 
 
 class _Build:
@@ -90,24 +138,22 @@ class _Build:
         self._progress = progress
         self._read_count = 0
         self._unsorted: pa.RecordBatch | None = None
-        self.kept_duplicates = False
 
-    def run(self) -> tuple[TableFile, PageIndex]:
-        """Write the data file and return its entry and the index."""
+    def run(self) -> WrittenPages:
+        """Write the data file."""
         arriving = self._arriving()
-        writer = self._written(self._version.data_path, self._sorted_start(arriving))
+        pages = self._written(self._sorted_start(arriving))
         if self._unsorted is None:
-            return writer
+            return pages
         # What has been written is sorted, but more follows that belongs between: it becomes the first run of a sort.
-        _, index = writer
         prefix = self._version.data_path.rename(self._version.directory / f"tmp-{self._version.token}-sorted")
         sort = ExternalSort(self._version.directory, self._version.token, self._layout.coded_schema, self._memory_bytes)
         try:
-            sort.adopt(self._as_run(prefix, index))
+            sort.adopt(self._as_run(prefix, pages.index))
             sort.add(self._unsorted)
             for rows in arriving:
                 sort.add(rows)
-            return self._written(self._version.data_path, self._counted(sort.sorted_rows()))
+            return self._written(self._counted(sort.sorted_rows()))
         finally:
             sort.close()
 
@@ -135,18 +181,8 @@ class _Build:
             self._progress("writing", done, self._read_count)
             yield rows
 
-    def _written(self, path: Path, batches: Iterator[pa.RecordBatch]) -> tuple[TableFile, PageIndex]:
-        filtering = DuplicateFilter(self._layout, self._on_duplicate)
-        writer = PageWriter(path, self._layout, self._page_bytes)
-        try:
-            for rows in filtering.filtered(batches):
-                writer.add(rows)
-            file = writer.finish()
-        except BaseException:
-            writer.discard()
-            raise
-        self.kept_duplicates = filtering.kept_duplicates
-        return file, writer.index(0)
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> WrittenPages:
+        return write_pages(self._version.data_path, self._layout, self._page_bytes, self._on_duplicate, batches)
 
     def _as_run(self, path: Path, index: PageIndex) -> Run:
         """Return a data file as a run of blocks of many pages."""

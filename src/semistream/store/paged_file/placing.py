@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semistream.core.arrays import Int64Array, UInt32Array
@@ -66,6 +68,54 @@ def place_pages(
             row_bounds[page_number] = rows
         bounds[number + 1] = rows
     return count
+
+
+@kernel
+def range_bytes(
+    first_page: int,
+    last_page: int,
+    addresses: Int64Array,
+    lengths: UInt32Array,
+    breaks: Int64Array,
+    block_bytes: int,
+) -> Any:
+    """Return the lengths of the extents that `place_pages` makes of a range, or -1 if it is not one of such pages.
+
+    `breaks` are the pages that do not follow the page before them on the disk.
+    """
+    if not 0 <= first_page <= last_page < addresses.shape[0]:
+        return np.int64(-1)
+    blocks = np.int64(0)
+    first = np.int64(first_page)
+    following = np.searchsorted(breaks, first, side="right")
+    while first <= last_page:
+        last = np.int64(last_page)  # of the extent that starts with `first`
+        if following < breaks.shape[0] and breaks[following] <= last:
+            last = breaks[following] - 1
+            following += 1
+        begin = addresses[first] // block_bytes
+        blocks += (addresses[last] + np.int64(lengths[last]) + block_bytes - 1) // block_bytes - begin
+        first = last + 1
+    return blocks * block_bytes
+
+
+@kernel
+def ranges_bytes(
+    first_pages: Int64Array,
+    last_pages: Int64Array,
+    addresses: Int64Array,
+    lengths: UInt32Array,
+    breaks: Int64Array,
+    block_bytes: int,
+) -> Any:
+    """Return the sum of `range_bytes` over these ranges, or -1 if one is not of such pages."""
+    total = np.int64(0)
+    for number in range(first_pages.shape[0]):
+        size = range_bytes(first_pages[number], last_pages[number], addresses, lengths, breaks, block_bytes)
+        if size < 0:
+            return size
+        total += size
+    return total
 
 
 @kernel

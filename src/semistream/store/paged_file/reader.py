@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import os
 import stat
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array
-from semistream.core.errors import CorruptTableError, SemistreamError
+from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.paged_file import manifest as manifests
+from semistream.store.paged_file.fetching import read_extents
 from semistream.store.paged_file.files import open_to_read, read_into
 from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
 from semistream.store.paged_file.manifest import Manifest, TableFile
 from semistream.store.paged_file.page import checksums, gather_codes
+from semistream.store.paged_file.page_columns import PageColumns
 from semistream.store.paged_file.page_index import PageIndex, parted, read_index
+from semistream.store.paged_file.page_names import PageNames
 from semistream.store.paged_file.page_set import FilePages
-from semistream.store.paged_file.placing import count_pages, place_pages
+from semistream.store.paged_file.placing import count_pages, place_pages, range_bytes, ranges_bytes
 from semistream.store.paged_file.read_memory import ReadMemory
 from semistream.store.paged_file.row_layout import RowLayout
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
 """What offsets, lengths and buffers of direct reads are multiples of."""
+_EXTENTS_AT_ONCE = 256
+"""How many system calls are made before Python may answer a signal."""
 
 
 class PagedFileStore(MasterStore):
@@ -52,6 +56,8 @@ class PagedFileStore(MasterStore):
         self.page_count = len(self._entries)
         self.unique = self.manifest.unique
         self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self._columns = PageColumns(self.layout)
+        self._names = PageNames(self.path, self.manifest, self._entries)
         self._index = SparseIndex(self._entries.first_codes)
         self._memory = ReadMemory()
         ends = self._entries.addresses + self._entries.lengths
@@ -88,17 +94,21 @@ class PagedFileStore(MasterStore):
     def range_bytes(self, first_page: int, last_page: int) -> int:
         """Return the lengths of these pages together, with the blocks around them if reads are direct."""
         entries = self._entries
-        breaks = self._breaks
-        if len(breaks):
-            low, high = np.searchsorted(breaks, (first_page, last_page), side="right")
-            edges = [first_page, *breaks[low:high].tolist(), last_page + 1]
-        else:
-            edges = [first_page, last_page + 1]
-        total = 0
-        for start, end in pairwise(edges):
-            begin = int(entries.addresses[start]) // self._block_bytes * self._block_bytes
-            total += -(-(int(entries.addresses[end - 1]) + int(entries.lengths[end - 1]) - begin) // self._block_bytes)
-        return total * self._block_bytes
+        size = range_bytes(first_page, last_page, entries.addresses, entries.lengths, self._breaks, self._block_bytes)
+        if size < 0:
+            raise self._no_such_pages(first_page, last_page)
+        return int(size)
+
+    def ranges_bytes(self, first_pages: Int64Array, last_pages: Int64Array) -> int:
+        """Return the sum of `range_bytes` over these ranges; some nanoseconds a range."""
+        entries = self._entries
+        first_pages, last_pages = _as_numbers(first_pages), _as_numbers(last_pages)
+        size = ranges_bytes(
+            first_pages, last_pages, entries.addresses, entries.lengths, self._breaks, self._block_bytes
+        )
+        if size < 0:
+            raise self._no_such_pages(first_pages, last_pages)
+        return int(size)
 
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read each range by one pread, or by one for each place on the disk if merges have parted it."""
@@ -106,13 +116,11 @@ class PagedFileStore(MasterStore):
 
     def read_pages(self, first_pages: Int64Array, last_pages: Int64Array) -> FilePages:
         """Read as `read` does and show the bytes of the pages."""
-        # Other types and strides would each compile the kernels anew.
-        first_pages = np.ascontiguousarray(first_pages, dtype=np.int64)
-        last_pages = np.ascontiguousarray(last_pages, dtype=np.int64)
+        first_pages, last_pages = _as_numbers(first_pages), _as_numbers(last_pages)
         entries = self._entries
         count = count_pages(first_pages, last_pages, self.page_count)
         if count < 0:
-            raise IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")
+            raise self._no_such_pages(first_pages, last_pages)
         pages, starts = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
         row_bounds = np.empty(count + 1, dtype=np.int64)
         bounds = np.empty(len(first_pages) + 1, dtype=np.int64)
@@ -130,14 +138,17 @@ class PagedFileStore(MasterStore):
             bounds,
             extents,
         )
-        buffer, view = self._fetched(extents[:extent_count].tolist())
+        memory = self._fetched(extents[:extent_count])
         ends = starts + entries.lengths[pages]
-        self._check_pages(view, pages, starts, ends)
-        codes = gather_codes(np.frombuffer(buffer, dtype=np.uint8), starts, ends, row_bounds, self.layout.code_bytes)
+        self._check_pages(_writable(memory), pages, starts, ends)
+        codes = gather_codes(memory, starts, ends, row_bounds, self.layout.code_bytes)
         if codes is None:
             raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
         spare_bytes = _BLOCK_BYTES if self._direct else 0
-        return FilePages(self.layout, buffer, starts, row_bounds, codes, bounds, spare_bytes)
+        buffer = pa.py_buffer(memory)
+        return FilePages(
+            self._columns, self._names, buffer, pages, starts, ends, row_bounds, codes, bounds, spare_bytes
+        )
 
     def close(self) -> None:
         """Close all files."""
@@ -148,41 +159,51 @@ class PagedFileStore(MasterStore):
     def __del__(self) -> None:
         self.close()
 
-    def _fetched(self, extents: list[list[int]]) -> tuple[pa.Buffer, memoryview]:
-        """Return one buffer with the bytes of all extents."""
-        total = extents[-1][1] + extents[-1][2] if extents else 0
-        memory = self._memory.take(total)
-        buffer, view = pa.py_buffer(memory), _writable(memory)
-        for address, length, position in extents:
-            file, offset = parted(address)
-            done = read_into(self._descriptors[file], view[position : position + length], offset)
-            # The file may end inside the last block, but no page reaches behind its end.
-            expected = min(length, self.manifest.files[file].size_bytes - offset)
-            if done < expected:
-                raise CorruptTableError(
-                    f"{self._file_path(file)} is truncated: expected are {expected} bytes from {offset} on, "
-                    f"but it has {done}."
-                )
-        return buffer, view
+    def _fetched(self, extents: Int64Array) -> UInt8Array:
+        """Return memory with the bytes of all extents."""
+        count = len(extents)
+        memory = self._memory.take(int(extents[-1, 1] + extents[-1, 2]) if count else 0)
+        descriptors = np.array(self._descriptors, dtype=np.int32)
+        if count and not len(descriptors):
+            raise SemistreamError(f"{self.path} was closed: open the table again to read it.")
+        done = 0
+        while done < count:
+            last = min(count, done + _EXTENTS_AT_ONCE)
+            done = read_extents(descriptors, extents, done, last, memory)
+            if done < last:
+                # Here the end of a file, an error or a signal is told from a short read and answered.
+                self._fetch_one(memory, *extents[done].tolist())
+                done += 1
+        return memory
+
+    def _fetch_one(self, memory: UInt8Array, address: int, length: int, position: int) -> None:
+        file, offset = parted(address)
+        done = read_into(self._descriptors[file], _writable(memory)[position : position + length], offset)
+        # The file may end inside the last block, but no page reaches behind its end.
+        expected = min(length, self.manifest.files[file].size_bytes - offset)
+        if done < expected:
+            raise CorruptTableError(
+                f"{self._names.file_path(file)} is truncated: expected are {expected} bytes from {offset} on, "
+                f"but it has {done}."
+            )
 
     def _check_pages(self, view: memoryview, pages: Int64Array, starts: Int64Array, ends: Int64Array) -> None:
         found = checksums(view, starts.tolist(), ends.tolist())
         expected = self._entries.checksums[pages].tolist()
         if found != expected:
             wrong = next(place for place, crc in enumerate(found) if crc != expected[place])
-            page = int(pages[wrong])
-            file, offset = parted(int(self._entries.addresses[page]))
-            raise CorruptTableError(
-                f"Page {page} in {self._file_path(file)} at byte {offset} is damaged: expected is the checksum "
-                f"{expected[wrong]}, but it has {found[wrong]}; restore the file or build again."
+            raise self._names.fault(
+                int(pages[wrong]),
+                f"damaged: expected is the checksum {expected[wrong]}, but it has {found[wrong]}; "
+                "restore the file or build again",
             )
 
-    def _file_path(self, number: int) -> Path:
-        return self.path / self.manifest.files[number].name
+    def _no_such_pages(self, first_pages: Int64Array | int, last_pages: Int64Array | int) -> IndexError:
+        return IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")
 
     def _open(self, version: int | None) -> tuple[Manifest, PageIndex]:
         while True:
-            manifest = manifests.current(self.path) if version is None else manifests.load(self.path, version)
+            manifest = self._current() if version is None else manifests.load(self.path, version)
             try:
                 for file in manifest.files:
                     self._descriptors.append(self._open_data_file(file))
@@ -198,6 +219,15 @@ class PagedFileStore(MasterStore):
             except BaseException:
                 self.close()
                 raise
+
+    def _current(self) -> Manifest:
+        while True:
+            try:
+                return manifests.current(self.path)
+            except MasterNotFoundError:
+                # A merge and a vacuum may have replaced the newest version between the list and the look at it.
+                if not manifests.versions(self.path):
+                    raise
 
     def _open_data_file(self, file: TableFile) -> int:
         path = self.path / file.name
@@ -231,6 +261,11 @@ class PagedFileStore(MasterStore):
             os.close(direct)
             raise
         return direct
+
+
+def _as_numbers(pages: Int64Array) -> Int64Array:
+    # Other types and strides would each compile the kernels anew.
+    return np.ascontiguousarray(pages, dtype=np.int64)
 
 
 def _writable(memory: Any) -> memoryview:

@@ -16,7 +16,7 @@ from semistream.store.paged_file.pins import pinned_versions
 def vacuum(path: str | Path, keep_versions: int = 1, *, also_keep: Iterable[int] = ()) -> dict[str, Any]:
     """Remove all but the newest `keep_versions` versions and return what was freed.
 
-    `also_keep` names versions that must stay, too, and so do those that a query may replay. Readers that are open go on.
+    `also_keep` names versions that must stay, and those that a query may replay stay, too. Readers that are open go on.
     Manifests that cannot be read stay, with all files that are as new as they are.
     """
     if keep_versions < 1:

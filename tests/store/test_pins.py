@@ -1,0 +1,149 @@
+"""Pins: the first caller decides which version a batch sees, for good."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.store.master_table import MasterTable
+from semistream.store.paged_file import pins
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> MasterTable:
+    """Return a small table."""
+    return MasterTable.build(rows(1), tmp_path / "t", "k")
+
+
+def rows(value: int) -> pa.Table:
+    return pa.table({"k": [1, 2, 3], "v": [value] * 3})
+
+
+def test_a_batch_stays_with_the_version_it_was_first_pinned_to(table: MasterTable) -> None:
+    assert pins.pin(table.path, "query", 0) == 1
+    table.merge(rows(2))
+    assert pins.current_version(table.path) == 2
+    assert pins.pin(table.path, "query", 0) == 1
+    assert pins.pin(table.path, "query", 1) == 2
+    assert pins.pin(table.path, "other", 0) == 2
+    assert pins.pin(table.path, "given", 0, 1) == 1
+    assert pins.pin(table.path, "given", 0, 2) == 1, "the first one has won"
+
+
+def test_of_callers_that_race_one_wins_and_all_see_its_version(table: MasterTable) -> None:
+    for version in range(2, 9):
+        table.merge(rows(version))
+    for batch in range(20):
+        start = threading.Barrier(8)
+        seen: list[int] = []
+
+        def race(version: int, batch: int = batch, start: threading.Barrier = start, seen: list[int] = seen) -> None:
+            start.wait()
+            seen.append(pins.pin(table.path, "query", batch, version))
+
+        threads = [threading.Thread(target=race, args=(version,)) for version in range(1, 9)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(seen) == 8
+        assert len(set(seen)) == 1
+        assert pins.pin(table.path, "query", batch) == seen[0]
+    left = os.listdir(table.path / "pins" / "query")  # noqa: PTH208
+    assert all(name.endswith(".json") for name in left), "no half-written file stays"
+
+
+def test_a_vacuum_keeps_what_the_two_newest_pins_of_each_query_name(table: MasterTable) -> None:
+    for version in range(2, 8):
+        table.merge(rows(version))
+    for batch, version in enumerate([1, 2, 3]):
+        pins.pin(table.path, "a", batch, version)
+    pins.pin(table.path, "b", 99, 5)
+    # By number, not as texts: 9 is older than 10.
+    for batch, version in [(9, 1), (10, 4), (11, 4)]:
+        pins.pin(table.path, "c", batch, version)
+    assert pins.pinned_versions(table.path) == {2, 3, 4, 5}
+    assert table.vacuum()["kept"] == [2, 3, 4, 5, 7]
+    for version in (2, 3, 4, 5, 7):
+        with table.open(version) as store:
+            assert store.version == version
+        table.verify(version)
+    for batch in (3, 4):
+        pins.pin(table.path, "a", batch)
+    assert table.vacuum()["kept"] == [4, 5, 7]
+
+
+def test_pins_of_long_ago_are_forgotten_and_those_of_late_are_not(table: MasterTable) -> None:
+    for batch in range(50):
+        pins.pin(table.path, "query", batch)
+    left = {int(path.stem) for path in (table.path / "pins" / "query").iterdir()}
+    assert {48, 49} <= left
+    assert len(left) <= 12
+
+
+def test_a_version_that_is_gone_cannot_be_pinned(table: MasterTable) -> None:
+    table.merge(rows(2))
+    table.vacuum()
+    with pytest.raises(SemistreamError, match=r"Version 1 .* is gone"):
+        pins.pin(table.path, "query", 0, 1)
+    assert pins.pin(table.path, "query", 0) == 2, "the failed attempt has left no pin"
+
+
+def test_a_version_that_vanishes_between_choice_and_pin_is_not_pinned(
+    table: MasterTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from semistream.store.paged_file import manifest
+
+    real = manifest.current
+    chosen: list[int] = []
+
+    def current_then_vacuum(path: Path) -> manifest.Manifest:
+        found = real(path)
+        chosen.append(found.version)
+        if len(chosen) == 1:
+            monkeypatch.setattr(manifest, "current", real)
+            table.merge(rows(2))
+            table.vacuum()
+        return found
+
+    monkeypatch.setattr(manifest, "current", current_then_vacuum)
+    assert pins.pin(table.path, "query", 0) == 2
+    assert chosen == [1]
+    assert table.open(2).version == 2
+
+
+@pytest.mark.parametrize("owner", ["", "..", "../up", "a/b", ".hidden", "a\0b", "x" * 200, "a b", "-x", "é"])
+def test_names_that_could_leave_the_folder_are_refused(table: MasterTable, owner: str) -> None:
+    with pytest.raises(InvalidSettingError, match="cannot name a pin"):
+        pins.pin(table.path, owner, 0)
+    assert not (table.path / "pins").exists()
+
+
+def test_strange_files_among_the_pins_do_not_stop_a_vacuum(table: MasterTable) -> None:
+    pins.pin(table.path, "query", 0)
+    (table.path / "pins" / "stray").write_text("no folder")
+    (table.path / "pins" / "query" / "notes.txt").write_text("no pin")
+    (table.path / "pins" / "empty").mkdir()
+    table.merge(rows(2))
+    assert table.vacuum()["kept"] == [1, 2]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": "x"}', b'{"other": 1}'])
+def test_a_damaged_pin_is_told_in_one_sentence(table: MasterTable, content: bytes) -> None:
+    pins.pin(table.path, "query", 0)
+    (table.path / "pins" / "query" / "0.json").write_bytes(content)
+    with pytest.raises(SemistreamError, match=r"0\.json"):
+        pins.pin(table.path, "query", 0)
+    with pytest.raises(SemistreamError, match=r"0\.json"):
+        table.vacuum()
+
+
+@pytest.mark.parametrize("batch", [-1, True])
+def test_a_number_that_a_vacuum_would_not_see_is_refused(table: MasterTable, batch: int) -> None:
+    with pytest.raises(InvalidSettingError):
+        pins.pin(table.path, "query", batch)
