@@ -42,7 +42,7 @@ ALGORITHMS: dict[str, Recipe] = {
     )
 }
 
-DEFAULT_ALGORITHM = CACHEJOIN.name
+DEFAULT_ALGORITHM = SSCJ.name
 
 
 def algorithm_named(name: str) -> Recipe:

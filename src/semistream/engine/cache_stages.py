@@ -163,6 +163,7 @@ class CachedTuples(CacheStage):
         if self._admission is None or not len(rows):
             return
         matched, matches = _counted(rows[rows >= 0], len(pages.codes))
+        self._stats.shadow_hits += self.cache.evicted.asked_for(pages.codes[matched], matches)
         missing = np.flatnonzero(rows < 0)
         absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
         ranges = np.concatenate(

@@ -12,6 +12,7 @@ import pyarrow as pa
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
 from semistream.engine.code_table import CodeTable
+from semistream.engine.evicted_codes import EvictedCodes
 from semistream.engine.slot_rows import SlotRows
 from semistream.policies.contract import Replacement
 
@@ -49,11 +50,12 @@ class TupleCache:
         self._frequencies = np.zeros(capacity + 1, dtype=np.int32)
         self._absent = np.zeros(capacity + 1, dtype=np.bool_)
         self._absent[capacity] = True
+        self.evicted = EvictedCodes(capacity)
 
     @staticmethod
     def slot_bytes(capacity: int) -> int:
         """Return the memory of a cache of this capacity besides its rows."""
-        return CodeTable.bytes_for(capacity) + 13 * capacity
+        return CodeTable.bytes_for(capacity) + 13 * capacity + EvictedCodes.bytes_for(capacity)
 
     @property
     def schema(self) -> pa.Schema:
@@ -72,6 +74,10 @@ class TupleCache:
     def use(self, slots: Int64Array) -> None:
         """Count a use of each slot."""
         _count_use(self._frequencies, slots)
+
+    def age(self) -> None:
+        """Halve all counts of use, so that what was used long ago makes room for what is used now."""
+        self._frequencies >>= 1
 
     def is_absent(self, slots: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Say for each slot whether it stands for a key that the master table does not have."""
@@ -127,7 +133,9 @@ class TupleCache:
         assert self._replacement is not None
         # The fresh slots are not to be chosen again.
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
-        self._table.remove(self._codes[victims])
+        overwritten = self._codes[victims]
+        self._table.remove(overwritten)
+        self.evicted.add(overwritten)
         self.evictions += len(victims)
         return np.concatenate([slots, victims])
 

@@ -31,6 +31,8 @@ class TaskStatistics:
     rows_out: int
     cache_hits: int
     read_hits: int
+    shadow_hits: int
+    """Of the read hits, those that a cache of twice the size would have answered."""
     absent: int
     null_keys: int
     refused: int
@@ -77,6 +79,7 @@ _SUMMED = (
     "rows_out",
     "cache_hits",
     "read_hits",
+    "shadow_hits",
     "absent",
     "null_keys",
     "refused",
@@ -105,6 +108,7 @@ class BatchStatistics:
     rows_out: int
     cache_hits: int
     read_hits: int
+    shadow_hits: int
     absent: int
     null_keys: int
     refused: int
