@@ -47,7 +47,7 @@ class MasterTable:
         greatest values make a row the latest of its key.
         """
         table = cls(path)
-        if _is_spark_frame(data):
+        if is_spark_frame(data):
             _on_spark().build(
                 data,
                 table.path,
@@ -99,7 +99,7 @@ class MasterTable:
         Of several upserts of a key the last one counts, unless the table was built with "all" and keeps them all. A
         DataFrame of Spark has no last row: there the columns `order_by` must say which one is the latest.
         """
-        if _is_spark_frame(upserts) or _is_spark_frame(deletes):
+        if is_spark_frame(upserts) or is_spark_frame(deletes):
             version: int = _on_spark().merge(
                 self.path, upserts, deletes, memory=memory, order_by=order_by, progress=progress
             )
@@ -130,7 +130,8 @@ class MasterTable:
         return f"MasterTable({str(self.path)!r})"
 
 
-def _is_spark_frame(data: Any) -> bool:
+def is_spark_frame(data: Any) -> bool:
+    """Say whether these are rows of Spark, classic or Connect."""
     # Told by its module, because Spark need not be loaded for it: whoever has a DataFrame has loaded it already.
     return type(data).__module__.startswith("pyspark.") and hasattr(data, "mapInArrow")
 

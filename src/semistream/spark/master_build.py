@@ -1,0 +1,291 @@
+"""Builds and merges master tables from Spark DataFrames: Spark sorts, its tasks write, the driver commits.
+
+Rows get their key codes in tasks, are parted by ranges of codes and sorted by Spark, which spills what does not fit.
+How many parts there are follows from `spark.sql.shuffle.partitions` and from adaptive execution, which joins small
+ones. The directory of the table must be reachable under the same path by the driver and by all executors.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import LongType, StructField, StructType
+
+from semistream.core.budget import parse_bytes
+from semistream.core.errors import InvalidSettingError, SemistreamError, UnknownColumnError
+from semistream.spark.master_tasks import (
+    CODE_COLUMN,
+    REPORT_COLUMNS,
+    ChangesTask,
+    KeyCoder,
+    PageTask,
+    Part,
+    SortedRowsTask,
+    reported_parts,
+)
+from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
+from semistream.store.master_table import is_spark_frame
+from semistream.store.paged_file.build import check_settings, commit_build
+from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
+from semistream.store.paged_file.duplicates import DuplicateFilter
+from semistream.store.paged_file.files import names_in, open_to_read
+from semistream.store.paged_file.layout import TEMPORARY_PREFIX
+from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
+from semistream.store.paged_file.new_version import NewVersion, remove_leftovers
+from semistream.store.paged_file.page_index import PageIndex, address
+from semistream.store.paged_file.reader import PagedFileStore
+from semistream.store.paged_file.row_layout import RowLayout
+
+_LATEST_NEEDS_ORDER = "or name the columns that say which row is the latest in order_by"
+
+
+def build(
+    frame: DataFrame,
+    path: Path,
+    key: str | Sequence[str],
+    *,
+    page_bytes: int,
+    on_duplicate: str,
+    order_by: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Write all rows of a DataFrame as the next version of the table at `path` and return its number.
+
+    The DataFrame is evaluated twice: for a sample of the codes, then for the rows. Rows have no order in Spark, so that
+    `on_duplicate="latest"` needs `order_by`: of the rows of a key the one with the greatest values in these columns
+    stays, nulls being smallest. Rows that are equal in them are told apart by their other columns, so that the same
+    rows always make the same table.
+    """
+    check_settings(page_bytes, on_duplicate)
+    _check_not_streaming(frame)
+    names = (key,) if isinstance(key, str) else tuple(key)
+    layout = RowLayout(arrow_schema(frame.schema, names), names)
+    if order_by is not None and on_duplicate != "latest":
+        raise InvalidSettingError(f"order_by does nothing if on_duplicate is {on_duplicate!r}: set it to 'latest'.")
+    if order_by is None and on_duplicate == "latest":
+        raise InvalidSettingError(
+            f"The rows of a DataFrame have no order, so that none is the latest: set on_duplicate to 'error' or 'all', "
+            f"{_LATEST_NEEDS_ORDER}."
+        )
+    coder = _coder(layout, layout.coded_schema)
+    rows = _sorted_by_code(frame, coder, layout.order, _named(order_by), tell_apart=on_duplicate != "error")
+    with NewVersion(path.absolute(), create=True) as version:
+        (progress or silent)("reading", 0, None)
+        task = PageTask(
+            str(version.directory),
+            layout.coded_schema,
+            version.number,
+            layout.schema,
+            layout.key,
+            page_bytes,
+            on_duplicate,
+        )
+        try:
+            parts = _written(rows, task)
+            row_count = sum(int(part.index.row_counts.sum()) for part in parts if part.index is not None)
+            (progress or silent)("writing", row_count, row_count)
+            unique = not any(part.kept_duplicates for part in parts)
+            files = [part.file for part in parts]
+            return commit_build(version, layout, page_bytes, on_duplicate, files, _index_of(parts), unique=unique)
+        finally:
+            # Attempts that were repeated or lost leave files, and a build that failed leaves all of them.
+            with suppress(OSError):
+                remove_leftovers(version.directory)
+
+
+def merge(
+    path: Path,
+    upserts: Any = None,
+    deletes: Any = None,
+    *,
+    memory: int | str,
+    order_by: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Delete rows by key, then insert or replace rows by key, as the next version; return the number of the version.
+
+    Either may be a DataFrame or anything that a merge without Spark takes. Several upserts of a key in a DataFrame are
+    refused, unless the table keeps them all, or `order_by` says which one is the latest. Spark sorts the changes into
+    temporary files beside the table; the driver merges them within `memory`.
+    """
+    memory_bytes = parse_bytes(memory)
+    progress = progress or silent
+    if order_by is not None and not is_spark_frame(upserts):
+        raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
+    with NewVersion(path.absolute()) as version, PagedFileStore(version.directory) as old, ExitStack() as cleanup:
+        changes = _Changes(version, old, memory_bytes, progress, cleanup)
+        rule = "all" if old.manifest.on_duplicate == "all" else "latest"
+        if is_spark_frame(upserts) and rule == "latest" and order_by is None:
+            rule = "error"
+        filtering = DuplicateFilter(old.layout, rule, advice=f"remove all but one of them, {_LATEST_NEEDS_ORDER}")
+        upserted = changes.upserts(upserts, order_by, in_order=rule != "error")
+        deleted = changes.deletes(deletes)
+        return apply_changes(version, old, filtering, upserted, deleted, memory_bytes, progress)
+
+
+class _Changes:
+    """Lets Spark code and sort changes into temporary files and reads them back; other data is sorted here."""
+
+    def __init__(
+        self, version: NewVersion, old: PagedFileStore, memory_bytes: int, progress: Progress, cleanup: ExitStack
+    ) -> None:
+        self._version = version
+        self._layout = old.layout
+        self._progress = progress
+        self._local = ArrivingChanges(version, old, memory_bytes // 2, progress, cleanup)
+        self._prefix = f"{TEMPORARY_PREFIX}{version.token}-"
+        cleanup.callback(self._remove)
+
+    def upserts(self, data: Any, order_by: str | Sequence[str] | None, *, in_order: bool) -> Iterator[pa.RecordBatch]:
+        """Return the coded rows to insert or replace, by ascending code."""
+        if not is_spark_frame(data):
+            return self._local.upserts(data)
+        layout, order = self._layout, _named(order_by)
+        _check_not_streaming(data)
+        check_columns(layout, arrow_schema(_only(data, [*layout.order, *order]), layout.key))
+        coder = _coder(layout, layout.coded_schema)
+        rows = _sorted_by_code(data, coder, layout.order, order, tell_apart=in_order)
+        return self._sorted(rows, layout.coded_schema, "upserts")
+
+    def deletes(self, data: Any) -> Iterator[pa.RecordBatch]:
+        """Return the codes and keys to delete, by ascending code."""
+        if not is_spark_frame(data):
+            return self._local.deletes(data)
+        layout = self._layout
+        _check_not_streaming(data)
+        schema = delete_schema(layout, arrow_schema(_only(data, layout.key), layout.key))
+        coder = _coder(layout, schema, drop_unusable=True)
+        return self._sorted(_sorted_by_code(data, coder, layout.key, []), schema, "deletes")
+
+    def _sorted(self, rows: DataFrame, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
+        self._progress(f"reading {what}", 0, None)
+        parts = _written(rows, ChangesTask(str(self._version.directory), schema, f"{self._prefix}{what}-"))
+        return self._read(parts, what)
+
+    def _read(self, parts: Sequence[Part], what: str) -> Iterator[pa.RecordBatch]:
+        done, total = 0, sum(part.row_count for part in parts)
+        for part in parts:
+            descriptor = open_to_read(self._version.directory / part.file.name)
+            with os.fdopen(descriptor, "rb") as file, pa.ipc.open_stream(file) as batches:
+                for batch in batches:
+                    done += batch.num_rows
+                    self._progress(f"reading {what}", done, total)
+                    yield batch
+
+    def _remove(self) -> None:
+        for name in names_in(self._version.directory):
+            if name.startswith(self._prefix):
+                (self._version.directory / name).unlink(missing_ok=True)
+
+
+def _check_not_streaming(frame: DataFrame) -> None:
+    if frame.isStreaming:
+        raise InvalidSettingError(
+            "A master table cannot be made from a stream: give a DataFrame of a batch, as foreachBatch hands them out."
+        )
+
+
+def _only(frame: DataFrame, names: Sequence[str]) -> StructType:
+    """Return the columns of these names, since others of a type that cannot be stored do no harm."""
+    return StructType([field for field in frame.schema if field.name in names])
+
+
+def _named(order_by: str | Sequence[str] | None) -> list[str]:
+    return [] if order_by is None else [order_by] if isinstance(order_by, str) else list(order_by)
+
+
+def _coder(layout: RowLayout, coded_schema: pa.Schema, *, drop_unusable: bool = False) -> KeyCoder:
+    """Return what codes rows that have the columns of a schema behind their code."""
+    places = tuple(coded_schema.get_field_index(name) - 1 for name in layout.key)
+    types = tuple(coded_schema.field(name).type for name in layout.key)
+    return KeyCoder(places, types, layout.codec.types, drop_unusable)
+
+
+def _sorted_by_code(
+    frame: DataFrame, coder: KeyCoder, columns: Sequence[str], order_by: Sequence[str], *, tell_apart: bool = False
+) -> DataFrame:
+    """Return the code, some columns, and those of `order_by`; each partition has a range of codes and is sorted.
+
+    With `tell_apart` rows of one code are sorted by all columns in the end.
+    """
+    fields = list(frame.schema)
+    names = [field.name for field in fields]
+    wanted = [names.index(name) for name in columns]
+    order = [_order_place(fields, name) for name in order_by]
+    carried = [*wanted, *(place for place in dict.fromkeys(order) if place not in wanted)]
+    if tell_apart:
+        order.extend(place for place in wanted if place not in order and is_orderable(fields[place].dataType))
+    # Columns go by their place: names with dots, or that stand there twice, would not find their column.
+    picked = frame.toDF(*(f"c{place}" for place in range(len(fields)))).select(*(f"c{place}" for place in carried))
+    expression = code_expression(fields[carried[coder.key_places[0]]].dataType) if len(coder.key_places) == 1 else None
+    if expression is not None:
+        key = f"c{carried[coder.key_places[0]]}"
+        coded = picked.selectExpr(f"{expression.format(key)} AS {CODE_COLUMN}", "*")
+        coded = coded.where(f"{CODE_COLUMN} IS NOT NULL") if coder.drop_unusable else coded
+    else:
+        coded_fields = [StructField(f"c{place}", fields[place].dataType) for place in carried]
+        coded = picked.mapInArrow(coder, StructType([StructField(CODE_COLUMN, LongType()), *coded_fields]))
+    return coded.repartitionByRange(CODE_COLUMN).sortWithinPartitions(CODE_COLUMN, *(f"c{place}" for place in order))
+
+
+def _order_place(fields: Sequence[StructField], name: str) -> int:
+    found = [place for place, field in enumerate(fields) if field.name == name]
+    if len(found) != 1:
+        raise UnknownColumnError(f"order_by names {name!r}: name columns that the DataFrame has once.")
+    if not is_orderable(fields[found[0]].dataType):
+        raise InvalidSettingError(f"order_by names {name!r}, which cannot be sorted: name another column.")
+    return found[0]
+
+
+def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
+    """Run the tasks and return their files in the order of their codes."""
+    try:
+        reports = rows.mapInArrow(task, REPORT_COLUMNS).toArrow()
+    except Exception as error:
+        # Spark's errors have no base in common; those that users can understand stay as they are.
+        missing = re.search(r"No module named '([\w.]+)'", str(error))
+        if missing is None:
+            raise
+        raise SemistreamError(
+            f"Spark's Python workers cannot load {missing[1]}: install it beside semistream in the Python that "
+            f"PYSPARK_PYTHON names."
+        ) from error
+    parts = reported_parts(reports)
+    # A look at the directory makes shared file systems forget which names they did not find before.
+    names_in(Path(task.directory))
+    for part in parts:
+        if not _is_visible(Path(task.directory) / part.file.name, part.file.size_bytes):
+            raise SemistreamError(
+                f"A Spark worker wrote {part.file.name} into {task.directory}, but the driver does not see it there: "
+                f"give a path on a file system that the driver and all executors share."
+            )
+    return parts
+
+
+def _is_visible(path: Path, size_bytes: int) -> bool:
+    try:
+        return path.stat().st_size == size_bytes
+    except FileNotFoundError:
+        return False
+
+
+def _index_of(parts: Sequence[Part]) -> PageIndex:
+    """Return the pages of all parts, whose files are numbered in this order."""
+    indexes = [part.index for part in parts if part.index is not None]
+    addresses = [address(number, index.offsets) for number, index in enumerate(indexes)]
+    no_codes, no_numbers = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32)
+    return PageIndex(
+        np.concatenate([no_codes, *(index.first_codes for index in indexes)]),
+        np.concatenate([no_codes, *addresses]),
+        np.concatenate([no_numbers, *(index.lengths for index in indexes)]),
+        np.concatenate([no_numbers, *(index.row_counts for index in indexes)]),
+        np.concatenate([no_numbers, *(index.checksums for index in indexes)]),
+    )
