@@ -2,12 +2,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PYSPARK ?= 4.0.1
+SPARK_VENV = .venv-spark-$(PYSPARK)
+SPARK_STAMP = $(SPARK_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint clean
+.PHONY: help install demo test test-slow test-spark test-cluster lint clean
 
 help: ## Show this help
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## Make the virtual environment and install semistream into it
 
@@ -17,15 +20,27 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
-demo: install ## Compare three algorithms of the family on a generated stream
-	$(BIN)/semistream bench --algorithm meshjoin,hybridjoin,cachejoin --clock model --accounting papers \
-		--master-rows 2000000 --memory 50MB --zipf 1 --tuples 10000000
+demo: install ## Enrich generated sales on Spark for a minute and prove the result; needs Java 17
+	$(BIN)/semistream demo
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
 	$(BIN)/python -m pytest -n 2
 
 test-slow: install ## The long tests too
 	$(BIN)/python -m pytest -n 2 -m "slow or soak"
+
+test-spark: $(SPARK_STAMP) ## The Spark tests with another PySpark, in an environment of its own: PYSPARK=4.0.1
+	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup tests/spark
+
+$(SPARK_STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(SPARK_VENV)
+	@# PySpark names the one Py4J that it goes with.
+	{ grep -v -i -E '^(pyspark|py4j)==' constraints.txt; echo 'pyspark==$(PYSPARK)'; } > $(SPARK_VENV)/constraints.txt
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c $(SPARK_VENV)/constraints.txt -e '.[dev]'
+	@touch $(SPARK_STAMP)
+
+test-cluster: install ## The tests with a standalone cluster on loopback and with spark-submit
+	$(BIN)/python -m pytest -m slow tests/integration/test_cluster.py
 
 lint: install ## ruff, mypy (strict) and the import rule
 	$(BIN)/ruff check src tests benchmarks examples
@@ -34,5 +49,5 @@ lint: install ## ruff, mypy (strict) and the import rule
 	$(BIN)/lint-imports
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build
+	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from command_line import flat_objects, succeed
 
-from semistream.algorithms.registry import ALGORITHMS
+from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
 
 
 def test_every_algorithm_has_one_line() -> None:
@@ -26,4 +26,4 @@ def test_json_is_a_list_of_flat_objects() -> None:
     rows = flat_objects(succeed("algorithms", "--json"))
     assert [row["name"] for row in rows] == list(ALGORITHMS)
     assert all(row["summary"] == ALGORITHMS[row["name"]].summary for row in rows)
-    assert [row["name"] for row in rows if row["default"]] == ["cachejoin"]
+    assert [row["name"] for row in rows if row["default"]] == [DEFAULT_ALGORITHM]

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
@@ -71,9 +71,9 @@ def test_rows_and_absent_keys_of_a_read_are_judged_together() -> None:
     asked: list[list[int]] = []
 
     class Noting(AboveThreshold):
-        def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:
+        def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
             asked.append(matches.tolist())
-            return super().admit(matches, partitions, queue)
+            return super().worth(codes, matches, partitions, queue)
 
     store = MemoryStore.of_codes(4, row_bytes=100, page_bytes=400)
     pages = store.read(np.array([0]), np.array([0]))

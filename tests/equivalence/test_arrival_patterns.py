@@ -111,7 +111,7 @@ def test_what_waits_is_answered_while_the_stream_is_silent(algorithm: str, store
 
     def pausing() -> Iterator[pa.RecordBatch]:
         yield sales.slice(0, 150).to_batches()[0]
-        assert answered.wait(2), "the rows before the pause were held back"
+        assert answered.wait(20), "the rows before the pause were held back"
         yield sales.slice(150).to_batches()[0]
 
     with time_limit(30):

@@ -57,6 +57,8 @@ class Trace:
     """How many tuples waited after each of these reads."""
     entered: list[int]
     """How many tuples had entered the queue when it came."""
+    merges: bool
+    """Reads bring runs of partitions."""
     stats: JoinStats
     assembly: Assembly
 
@@ -95,7 +97,7 @@ def run_trace(
     assert assembly.stats.tuples_in == assembly.stats.tuples_out == len(keys)
     choice = watched[0]
     assert store.log is not None
-    return Trace(store.log, choice.served, choice.waiting, choice.entered, assembly.stats, assembly)
+    return Trace(store.log, choice.served, choice.waiting, choice.entered, choice.merges, assembly.stats, assembly)
 
 
 def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
@@ -126,7 +128,9 @@ class _Watched(PageChoice):
         self.inside = inside
         self.needs_positions = inside.needs_positions
         self.needs_youngest = inside.needs_youngest
+        self.needs_since = inside.needs_since
         self.sequential = inside.sequential
+        self.merges = inside.merges
         self.buffers = inside.buffers
         self.served: list[tuple[int, int]] = []
         self.waiting: list[int] = []
@@ -137,6 +141,9 @@ class _Watched(PageChoice):
 
     def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
         return self.inside.choose_for(buffer, queue, taken)
+
+    def following(self) -> Int64Array:
+        return self.inside.following()
 
     def after_read(self, partition: int, matches: int, queue: Queue) -> None:
         self.served.append((partition, matches))

@@ -11,6 +11,11 @@ from semistream.engine.waiting import WaitingTuples
 from semistream.policies.contract import PageChoice
 
 
+def needs(choice: PageChoice) -> dict[str, bool]:
+    """Return what the queue of a choice must keep."""
+    return {"positions": choice.needs_positions, "youngest": choice.needs_youngest, "since": choice.needs_since}
+
+
 class PageChoiceContract(ABC):
     """Drives a choice with random tuples, as the loop does."""
 
@@ -28,7 +33,7 @@ class PageChoiceContract(ABC):
     def test_it_chooses_partitions_that_tuples_wait_for_until_none_waits(self, seed: int, partitions: int) -> None:
         random = np.random.default_rng(seed)
         choice = self.make()
-        queue = WaitingTuples(partitions, 40, positions=choice.needs_positions, youngest=choice.needs_youngest)
+        queue = WaitingTuples(partitions, 40, **needs(choice))
         for step in range(300):
             pending = step < 200
             if pending:
@@ -58,7 +63,7 @@ class PageChoiceContract(ABC):
         choice = self.make()
         if choice.buffers == 1:
             return
-        queue = WaitingTuples(9, 40, positions=choice.needs_positions, youngest=choice.needs_youngest)
+        queue = WaitingTuples(9, 40, **needs(choice))
         homes = np.array([3, 5, 5, 1, 3], dtype=np.int32)
         queue.add(np.arange(5), homes, np.arange(5))
         for buffer in range(choice.buffers):

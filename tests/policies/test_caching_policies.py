@@ -7,17 +7,23 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import WaitingTuples
 from semistream.policies.caching import (
     AboveRate,
     AboveThreshold,
     BlockUtility,
+    FrequentLately,
     LeastFrequentOverwrite,
+    LessUsedOverwrite,
     RandomOverwrite,
 )
+from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.policies.contract import Replacement
 
-every_replacement = pytest.mark.parametrize("make", [lambda: RandomOverwrite(1), LeastFrequentOverwrite])
+every_replacement = pytest.mark.parametrize(
+    "make", [lambda: RandomOverwrite(1), LeastFrequentOverwrite, LessUsedOverwrite]
+)
 
 
 @every_replacement
@@ -56,8 +62,9 @@ def test_the_least_used_are_overwritten_first() -> None:
 
 def test_a_tuple_enters_strictly_above_the_threshold() -> None:
     queue = WaitingTuples(3, 10)
-    admitted = AboveThreshold(2).admit(np.array([0, 1, 2, 3, 9], dtype=np.int32), np.zeros(5, dtype=np.int64), queue)
-    assert admitted.tolist() == [False, False, False, True, True]
+    matches = np.array([0, 1, 2, 3, 9], dtype=np.int32)
+    worth = AboveThreshold(2).worth(np.arange(5), matches, np.zeros(5, dtype=np.int64), queue)
+    assert worth.tolist() == [0, 0, 0, 3, 9]
 
 
 def test_a_page_that_is_read_early_is_held_to_the_same_rate() -> None:
@@ -70,10 +77,10 @@ def test_a_page_that_is_read_early_is_held_to_the_same_rate() -> None:
         queue.add(np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int32), np.zeros(count, dtype=np.int64))
 
     enter(10)  # half of twice the capacity has entered since the start: half of the threshold
-    assert admission.admit(matches, np.zeros(3, dtype=np.int64), queue).tolist() == [False, True, True]
+    assert admission.worth(np.arange(3), matches, np.zeros(3, dtype=np.int64), queue).tolist() == [0, 5, 9]
     for _ in range(4):  # page 1 has been left alone for longer than twice the capacity
         enter(10)
-    assert admission.admit(matches, np.ones(3, dtype=np.int64), queue).tolist() == [False, False, True]
+    assert admission.worth(np.arange(3), matches, np.ones(3, dtype=np.int64), queue).tolist() == [0, 0, 9]
 
 
 def test_useful_blocks_are_known_by_what_they_served_of_late() -> None:
@@ -83,3 +90,47 @@ def test_useful_blocks_are_known_by_what_they_served_of_late() -> None:
     utility.served(2, 6)
     assert (utility.of(1), utility.of(2), utility.of(3)) == (5.0, 6.0, 0.0)
     assert utility.least(np.array([1, 2])) == 1
+
+
+def test_a_sketch_never_tells_less_than_the_count() -> None:
+    random = np.random.default_rng(5)
+    sketch = FrequencySketch(256)
+    codes = random.integers(-(2**62), 2**62, 1000)
+    counts = random.integers(1, 400, 1000).astype(np.int32)
+    estimates = sketch.add(codes, counts)
+    assert (estimates >= np.minimum(counts, 255)).all()
+    assert (sketch.estimate(codes) >= np.minimum(counts, 255)).all()
+    before = sketch.estimate(codes)
+    sketch.age()
+    assert (sketch.estimate(codes) <= before // 2 + 1).all()
+
+
+def test_a_sketch_of_enough_size_is_nearly_exact() -> None:
+    sketch = FrequencySketch(8 * 4000)
+    codes = np.arange(4000) * 7919
+    counts = (np.arange(4000) % 50).astype(np.int32)
+    assert (sketch.add(codes, counts) == counts).mean() > 0.99
+
+
+def test_a_newcomer_is_worth_all_its_matches_of_late() -> None:
+    queue = WaitingTuples(3, 10)
+    admission = FrequentLately(100)
+    codes, matches, homes = np.array([5, 6]), np.array([1, 3], dtype=np.int32), np.zeros(2, dtype=np.int64)
+    assert admission.worth(codes, matches, homes, queue).tolist() == [1, 3]
+    assert admission.worth(codes, matches, homes, queue).tolist() == [2, 6]
+    admission.age()
+    assert admission.worth(codes[:1], matches[:1], homes[:1], queue).tolist() == [2]
+
+
+def test_one_scan_does_not_flush_a_cache_that_keeps_the_better() -> None:
+    cache = TupleCache(100, LessUsedOverwrite(), None)
+    hot = np.arange(100)
+    cache.admit(hot, np.full(100, 5, dtype=np.int32), None, absent=False)
+    for start in range(1000, 3000, 100):
+        assert cache.floor() == 5
+        cache.admit(np.arange(start, start + 100), np.ones(100, dtype=np.int32), None, absent=False)
+    assert (cache.find(hot) >= 0).all()
+    newcomers = np.array([5000, 5001, 5002])
+    assert cache.admit(newcomers, np.array([9, 5, 6], dtype=np.int32), None, absent=False) == 2
+    assert (cache.find(newcomers) >= 0).tolist() == [True, False, True]
+    cache._check()

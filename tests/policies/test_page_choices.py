@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from page_choice_contract import PageChoiceContract
 
+from semistream.core.arrays import Int64Array
 from semistream.engine.waiting import WaitingTuples
 from semistream.policies.contract import PageChoice
 from semistream.policies.page_choice import (
@@ -15,6 +16,7 @@ from semistream.policies.page_choice import (
     FullSlot,
     OldestAndYoungest,
     OldestWaiting,
+    PlannedRuns,
     Ring,
 )
 
@@ -68,6 +70,18 @@ class TestOldestAndYoungest(PageChoiceContract):
         return OldestAndYoungest()
 
 
+class TestPlannedRuns(PageChoiceContract):
+    reads_for_nobody = True
+
+    def make(self) -> PageChoice:
+        return PlannedRuns(request_seconds=2.0, partition_seconds=1.0, run_partitions=3)
+
+
+class TestPlannedRunsByCountAlone(PageChoiceContract):
+    def make(self) -> PageChoice:
+        return PlannedRuns(request_seconds=0.0, partition_seconds=1.0, run_partitions=1, by_age=False)
+
+
 class TestRing(PageChoiceContract):
     reads_for_nobody = True
 
@@ -76,7 +90,7 @@ class TestRing(PageChoiceContract):
 
 
 def queue_of(*homes: int, partitions: int = 10, capacity: int = 20) -> WaitingTuples:
-    queue = WaitingTuples(partitions, capacity, positions=True, youngest=True)
+    queue = WaitingTuples(partitions, capacity, positions=True, youngest=True, since=True)
     queue.add(np.arange(len(homes)), np.array(homes, dtype=np.int32), np.arange(len(homes)))
     return queue
 
@@ -148,3 +162,54 @@ def test_a_frequent_page_that_nobody_waits_for_is_dropped_from_the_schedule() ->
     assert chosen(choice, queue) == [2]
     queue.add(np.array([0]), np.array([5], dtype=np.int32), np.array([0]))
     assert chosen(choice, queue) == [2]
+
+
+def planned(queue: WaitingTuples, *, request: float, share: float = 0.5, by_age: bool = False) -> list[int]:
+    choice = PlannedRuns(request_seconds=request, partition_seconds=1.0, run_partitions=100, share=share, by_age=by_age)
+    return chosen(choice, queue)
+
+
+def test_a_plan_serves_the_partitions_that_most_wait_for() -> None:
+    queue = queue_of(1, 5, 5, 5, 5, 8, partitions=10)
+    assert planned(queue, request=0.0) == [5]
+
+
+def test_a_gap_is_read_where_that_is_cheaper_than_another_request() -> None:
+    homes = [2] * 8 + [4] * 8
+    assert planned(queue_of(*homes), request=0.5, share=0.9) == [2, 4]
+    assert planned(queue_of(*homes), request=3.0, share=0.9) == [2, 3, 4]
+
+
+def test_a_plan_is_the_best_set_of_runs() -> None:
+    """Against all subsets of partitions: no other has a better sum of scores less cost for the plan's theta."""
+    random = np.random.default_rng(4)
+    for _ in range(40):
+        counts = random.integers(0, 6, 9)
+        queue = queue_of(*np.repeat(np.arange(9), counts).tolist(), partitions=9, capacity=60)
+        if not queue.count:
+            continue
+        choice = PlannedRuns(request_seconds=1.5, partition_seconds=1.0, run_partitions=100, share=0.4, by_age=False)
+        found = set(chosen(choice, queue))
+
+        def value(subset: set[int], counts: Int64Array = counts, theta: float = choice.theta) -> float:
+            starts = sum(partition - 1 not in subset for partition in subset)
+            return float(sum(counts[list(subset)])) - theta * (len(subset) + 1.5 * starts)
+
+        assert sum(counts[list(found)]) >= 0.4 * queue.count - 1
+        best = max(value({place for place in range(9) if bits >> place & 1}) for bits in range(1, 512))
+        assert value(found) >= best - 1e-9
+
+
+def test_age_brings_forward_what_few_wait_for() -> None:
+    queue = WaitingTuples(4, 1000, since=True)
+    queue.add(np.zeros(2, dtype=np.int64), np.array([3, 3], dtype=np.int32), np.arange(2))
+    homes = np.repeat(np.array([0, 1], dtype=np.int32), [310, 290])
+    queue.add(np.zeros(600, dtype=np.int64), homes, np.arange(600))
+    assert planned(queue, request=0.0, share=0.3, by_age=False) == [0]
+    first = WaitingTuples(4, 100, since=True)  # the limit of patience: three times what can wait
+    first.add(np.zeros(1, dtype=np.int64), np.array([3], dtype=np.int32), np.arange(1))
+    for _ in range(10):
+        first.add(np.zeros(50, dtype=np.int64), np.zeros(50, dtype=np.int32), np.arange(50))
+        first.drain(np.array([0]))
+    first.add(np.zeros(90, dtype=np.int64), np.zeros(90, dtype=np.int32), np.arange(90))
+    assert 3 in planned(first, request=0.0, share=0.01)

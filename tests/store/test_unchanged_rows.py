@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import all_rows
 
-from semistream.core.arrays import Int64Array
+from semistream.core.arrays import BoolArray, Int64Array
 from semistream.store.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore
+from semistream.store.paged_file import PagedFileStore, manifest
 from semistream.store.paged_file.unchanged import unchanged_since
 
 _keys = st.integers(0, 150)
@@ -37,6 +39,11 @@ def opened(table: MasterTable, version: int) -> PagedFileStore:
     store = table.open(version)
     assert isinstance(store, PagedFileStore)
     return store
+
+
+def unchanged(store: PagedFileStore, version: int, codes: Int64Array) -> BoolArray:
+    known = version in manifest.versions(store.path)
+    return unchanged_since(store, version, manifest.load(store.path, version).identity if known else "gone", codes)
 
 
 def codes_of(store: PagedFileStore, kind: str) -> dict[int, Int64Array]:
@@ -74,12 +81,12 @@ def test_rows_and_absences_that_are_called_unchanged_are_the_same(
         asked = np.array(list(codes.values()), dtype=np.int64)
         for newer, store in enumerate(versions):
             for older in range(len(versions)):
-                same = unchanged_since(store, older + 1, asked)
+                same = unchanged(store, older + 1, asked)
                 assert same.shape == asked.shape
                 if older == newer:
                     assert same.all()
-                for key, unchanged in zip(codes, same.tolist(), strict=True):
-                    assert not unchanged or content[newer][key] == content[older][key], (key, older, newer)
+                for key, is_same in zip(codes, same.tolist(), strict=True):
+                    assert not is_same or content[newer][key] == content[older][key], (key, older, newer)
 
 
 @pytest.fixture
@@ -91,7 +98,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> MasterTable:
 
 def test_a_small_merge_leaves_nearly_all_rows_unchanged(large: MasterTable) -> None:
     large.merge(pa.table({"k": [4000], "v": ["other"]}), pa.table({"k": [12]}))
-    same = unchanged_since(opened(large, 2), 1, np.arange(8000, dtype=np.int64))
+    same = unchanged(opened(large, 2), 1, np.arange(8000, dtype=np.int64))
     assert not same[[4000, 12]].any()
     assert same.mean() > 0.95
 
@@ -100,15 +107,23 @@ def test_nothing_is_known_of_a_version_that_is_gone_or_of_other_columns(large: M
     codes = np.arange(100, dtype=np.int64)
     large.merge(pa.table({"k": [4000], "v": ["other"]}))
     large.vacuum()
-    assert not unchanged_since(opened(large, 2), 1, codes).any()
-    assert not unchanged_since(opened(large, 2), 77, codes).any()
+    assert not unchanged(opened(large, 2), 1, codes).any()
+    assert not unchanged(opened(large, 2), 77, codes).any()
     MasterTable.build(pa.table({"k": [1, 2], "v": [1, 2]}), large.path, "k")
-    assert not unchanged_since(opened(large, 3), 2, codes).any()
+    assert not unchanged(opened(large, 3), 2, codes).any()
 
 
 def test_a_table_that_was_or_is_empty_has_nothing_unchanged(large: MasterTable) -> None:
     codes = np.arange(100, dtype=np.int64)
     MasterTable.build(pa.table({"k": pa.array([], pa.int64()), "v": pa.array([], pa.string())}), large.path, "k")
-    assert not unchanged_since(opened(large, 2), 1, codes).any()
-    assert not unchanged_since(opened(large, 1), 2, codes).any()
-    assert unchanged_since(opened(large, 2), 1, codes[:0]).shape == (0,)
+    assert not unchanged(opened(large, 2), 1, codes).any()
+    assert not unchanged(opened(large, 1), 2, codes).any()
+    assert unchanged(opened(large, 2), 1, codes[:0]).shape == (0,)
+
+
+def test_nothing_is_the_same_in_a_table_that_was_built_again_in_the_same_place(tmp_path: Path) -> None:
+    rows = table_of([(key, "a") for key in range(50)], "integer")
+    old = opened(MasterTable.build(rows, tmp_path / "t", "k"), 1)
+    shutil.rmtree(tmp_path / "t")
+    new = opened(MasterTable.build(rows, tmp_path / "t", "k"), 1)
+    assert not unchanged_since(new, 1, old.identity, np.arange(50, dtype=np.int64)).any()

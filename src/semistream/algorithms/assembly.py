@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from semistream.algorithms.recipe import RANGES, BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.core.budget import MemoryBudget
-from semistream.core.clock import Clock
+from semistream.core.clock import Clock, ModelClock
+from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
@@ -118,6 +119,10 @@ class Assembly:
             row_count=max(1, store.row_count),
             seed=self._seed,
             parameters=self._parameters,
+            costs=self.clock.costs if isinstance(self.clock, ModelClock) else SSD,
+            partition_bytes=_mean_page_bytes(store) * sizes.pages_per_read,
+            run_partitions=sizes.run_partitions,
+            cache_tuples=sizes.cache_tuples,
         )
         choice = self.recipe.page_choice(setting)
         rows = output = None
@@ -145,6 +150,7 @@ class Assembly:
                 sizes.waiting_slots,
                 positions=choice.needs_positions,
                 youngest=choice.needs_youngest,
+                since=choice.needs_since,
             ),
             "reader": self.reader,
             "choice": choice,
@@ -210,6 +216,10 @@ def check_parameters(recipe: Recipe, given: Mapping[str, float]) -> None:
         low, high = RANGES[name]
         if not low <= value <= high:
             raise InvalidSettingError(f"The parameter {name!r} must be from {low:g} to {high:g}, but is {value:g}.")
+
+
+def _mean_page_bytes(store: MasterStore) -> float:
+    return store.range_bytes(0, store.page_count - 1) / store.page_count if store.page_count else 1.0
 
 
 def _variable_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:

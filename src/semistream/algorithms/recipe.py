@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from semistream.core.costs import CostProfile
 from semistream.engine.sizing import Split
 from semistream.policies.contract import Admission, Intake, PageChoice, Replacement
 from semistream.policies.page_choice import OldestWaiting
@@ -20,6 +21,11 @@ class Setting:
     row_count: int
     seed: int
     parameters: Mapping[str, float]
+    costs: CostProfile
+    """What reads cost: on the wall clock those of a solid-state disk are assumed."""
+    partition_bytes: float
+    run_partitions: int
+    cache_tuples: int
 
     def __getitem__(self, parameter: str) -> float:
         """Return a parameter of the algorithm."""
@@ -39,6 +45,8 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "pinned_share": (0, 0.9),
     "position": (0, 1),
     "read_bytes": (0, 1e12),
+    "runs_share": (0.001, 0.5),
+    "share": (0.001, 1),
     "threshold": (0, 1e9),
     "trickle": (0, 1_000_000),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from semistream.algorithms.cachejoin import CACHEJOIN, SSCJ
+from semistream.algorithms.demandjoin import DEMANDJOIN
 from semistream.algorithms.early_lookup import CACHEJOIN_L, HYBRIDJOIN_L
 from semistream.algorithms.frequent_pages import CACHEJOIN_PQ, HYBRIDJOIN_PQ
 from semistream.algorithms.hybridjoin import HYBRIDJOIN
@@ -38,6 +39,7 @@ ALGORITHMS: dict[str, Recipe] = {
         CACHEJOIN_PQ,
         P_CACHEJOIN,
         OP_CACHEJOIN,
+        DEMANDJOIN,
         ORACLE,
     )
 }

@@ -10,8 +10,10 @@ from semistream import __version__
 from semistream.cli import interruption
 from semistream.cli.algorithms import algorithms
 from semistream.cli.bench import bench
+from semistream.cli.demo import demo
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
+from semistream.cli.run import run
 
 app = typer.Typer(
     name="semistream",
@@ -22,6 +24,8 @@ app = typer.Typer(
 )
 app.command("algorithms")(algorithms)
 app.command("bench")(bench)
+app.command("demo")(demo)
+app.command("run")(run)
 app.add_typer(master_app, name="master")
 
 

@@ -25,6 +25,8 @@ class CostProfile:
     append_seconds: float  # c_A
     frequency_seconds: float  # c_F
     hand_over_seconds: float  # c_AI
+    most_in_flight: int = 1
+    """How many requests can be under way at one time, so that their latencies overlap."""
 
     def read_seconds(self, size_bytes: int, *, sequential: bool = False) -> float:
         """Return the time of one request alone: c_IO(size)."""
@@ -59,10 +61,14 @@ _TODAY_CPU = {
     "hand_over_seconds": 5e-9,
 }
 
-SSD = CostProfile(name="ssd", seek_seconds=100e-6, request_seconds=20e-6, bytes_per_second=3e9, **_TODAY_CPU)
-"""A local solid-state disk read past the page cache, one request at a time."""
+SSD = CostProfile(
+    "ssd", seek_seconds=100e-6, request_seconds=20e-6, bytes_per_second=3e9, most_in_flight=4, **_TODAY_CPU
+)
+"""A local solid-state disk read past the page cache."""
 
-REMOTE = CostProfile(name="remote", seek_seconds=5e-3, request_seconds=5e-3, bytes_per_second=200e6, **_TODAY_CPU)
+REMOTE = CostProfile(
+    "remote", seek_seconds=5e-3, request_seconds=5e-3, bytes_per_second=200e6, most_in_flight=16, **_TODAY_CPU
+)
 """A database or object store some milliseconds away."""
 
 NO_COSTS = CostProfile("none", 0, 0, float("inf"), 0, 0, 0, 0, 0, 0, 0)

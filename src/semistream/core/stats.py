@@ -36,7 +36,7 @@ class JoinStats:
     cache_evictions: int = 0
     """Master tuples that were overwritten in the cache."""
     shadow_hits: int = 0
-    """Stream tuples that were not answered from the cache, but would have been from one of twice the size: estimated."""
+    """Stream tuples that the cache did not answer, but one of twice the size would have: an estimate."""
     max_wait_seconds: float = 0.0
     """The longest time a tuple waited inside the join."""
     wait_seconds_total: float = 0.0

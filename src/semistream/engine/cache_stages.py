@@ -105,6 +105,7 @@ class CachedTuples(CacheStage):
         self._columns = columns
         self._unique = unique
         self._knows_all = False
+        self._tuples = 0
         self._stats = stats
 
     @property
@@ -145,6 +146,7 @@ class CachedTuples(CacheStage):
     ) -> int:
         """Answer from the cached rows."""
         self.cache.use(slots)
+        self._age_after(len(slots))
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
         return int(self.cache.is_absent(slots).sum())
@@ -172,12 +174,20 @@ class CachedTuples(CacheStage):
                 np.searchsorted(drained.bounds, missing[firsts], side="right"),
             ]
         )
-        often = self._admission.admit(np.concatenate([matches, counts.astype(np.int32)]), partitions[ranges - 1], queue)
-        wanted, remembered = often[: len(matched)], often[len(matched) :]
+        worth = self._admission.worth(
+            np.concatenate([pages.codes[matched], absent]),
+            np.concatenate([matches, counts.astype(np.int32)]),
+            partitions[ranges - 1],
+            queue,
+        )
+        of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
+        floor = self.cache.floor()
+        wanted, remembered = of_rows > floor, of_absent > floor
         if wanted.any():
-            self._admit(pages, matched[wanted], matches[wanted])
+            self._admit(pages, matched[wanted], of_rows[wanted])
         if remembered.any():
-            self._note(self.cache.admit(absent[remembered], counts[remembered].astype(np.int32), None, absent=True))
+            self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
+        self._age_after(len(rows))
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -188,6 +198,13 @@ class CachedTuples(CacheStage):
         if len(rows):
             batch = pages.take(rows, self._columns) if self._columns else None
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
+
+    def _age_after(self, tuples: int) -> None:
+        self._tuples += tuples
+        if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:
+            self._tuples = 0
+            self._admission.age()
+            self.cache.age()
 
     def count_in(self, stats: JoinStats) -> None:
         """Count admissions and evictions in other statistics from now on."""

@@ -14,7 +14,8 @@ from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import match
 from semistream.engine.output import Output
-from semistream.engine.reader import PartitionReader
+from semistream.engine.read_ahead import ReadAhead
+from semistream.engine.reader import PartitionReader, run_starts
 from semistream.engine.stream_input import Chunk, StreamInput
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.waiting import Drained, WaitingTuples
@@ -58,6 +59,7 @@ class JoinLoop:
         self.clock = clock
         self._stream = stream
         self._reader = reader
+        self._ahead = ReadAhead(reader, clock)
         self._choice = choice
         self._intake = intake
         self._cache = cache
@@ -111,6 +113,7 @@ class JoinLoop:
     def close(self) -> None:
         """Stop the input; the loop must not be used afterwards."""
         self._stream.close()
+        self._ahead.close()
 
     # The stream phase.
 
@@ -257,7 +260,9 @@ class JoinLoop:
         if self.waiting.count:
             pending = not self._is_full_of_rows() and (not self._stream.ended or self._has_input())
             partitions = self._choice.choose(self.waiting, input_pending=pending)
-            if self._is_readable(partitions):
+            if self._choice.merges:
+                self._read_runs(partitions)
+            elif self._is_readable(partitions):
                 pages = self._reader.read(partitions, sequential=self._choice.sequential)
                 self._probe(partitions, pages)
         self._end_round()
@@ -267,6 +272,20 @@ class JoinLoop:
         self._taken = 0
         if not self.waiting.count and self._cache is not None:
             self._cache.after_batch(self.waiting)
+
+    def _read_runs(self, partitions: Int64Array) -> None:
+        """Read runs of partitions, but for those that are too large to read, for which no tuple waits."""
+        unreadable = self._reader.partitions.unreadable(partitions.astype(np.int32))
+        if unreadable is not None:
+            partitions = partitions[~unreadable]
+        if not len(partitions):
+            return
+        pages = self._ahead.read(partitions, self._choice.following())
+        drained = self.waiting.drain(partitions)
+        starts = run_starts(partitions)
+        bounds = np.append(drained.bounds[starts], drained.bounds[-1])
+        by_run = Drained(drained.codes, drained.references, bounds)
+        self._join_pages(partitions[starts], pages, by_run, whole=False)
 
     @property
     def _finishes(self) -> bool:

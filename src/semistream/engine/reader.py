@@ -50,6 +50,14 @@ class PartitionReader:
         first, last = self.partitions.pages_of(partitions)
         return self._read(first, last, continued=sequential and partitions[0] > 0, in_flight=in_flight)
 
+    def read_runs(self, partitions: Int64Array) -> PageSet:
+        """Read partitions, which must ascend, neighbours by one request and as one range."""
+        first, last = self.partitions.pages_of(partitions)
+        starts = run_starts(partitions)
+        ends = np.append(starts[1:], len(partitions)) - 1
+        in_flight = self._clock.costs.most_in_flight if isinstance(self._clock, ModelClock) else 1
+        return self._read(first[starts], last[ends], continued=False, in_flight=min(in_flight, len(starts)))
+
     def read_demanded(self, drained: Drained, read_bytes: int) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
         """Read only the pages that tuples need, in the order of the table and about `read_bytes` at a time.
 
@@ -93,3 +101,8 @@ class PartitionReader:
             latency = costs.request_seconds if continued else costs.seek_seconds
             self._clock.charge(len(first) * latency / in_flight + size_bytes / costs.bytes_per_second)
         return pages
+
+
+def run_starts(partitions: Int64Array) -> Int64Array:
+    """Return where runs of neighbours start among ascending partitions."""
+    return np.flatnonzero(np.diff(partitions, prepend=-2) > 1)

@@ -35,6 +35,8 @@ class Split:
     """Instead of a share: so many times the disk buffer."""
     blocks: bool = False
     """The cache holds whole partitions."""
+    runs_share: float = 0.0
+    """Reads bring runs of partitions, in memory of this share of all; partitions are then as small as may be."""
     handover_bytes: int = 0
     """Memory between two phases that run side by side, at most a tenth of all."""
     whole_table: bool = False
@@ -63,6 +65,8 @@ class Sizes:
     output_slots: int
     """How many tuples that have been answered may still hold their slots."""
     chunk_rows: int
+    run_partitions: int = 1
+    """How many partitions a read may bring, where it brings runs of them."""
     slots_per_block: int = 0
     """How many waiting tuples take as much memory as one cached partition."""
 
@@ -80,12 +84,15 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     memory = budget.total_bytes
     wanted = _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES
     pages = partition_pages(store, min(wanted, memory // 16))
+    if split.runs_share:
+        pages = _smallest_pages(split, store, memory)
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
     cache_bytes = _cache_bytes(split, memory, read_bytes, read_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
-    budget.reserve("disk buffer", min(memory, split.buffers * read_bytes))
+    runs_bytes = int(split.runs_share * memory)
+    budget.reserve("disk buffer", min(memory, max(runs_bytes, split.buffers * read_bytes)))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
     budget.reserve("handover buffer", min(budget.free_bytes, handover_bytes))
     budget.reserve("page book-keeping", min(budget.free_bytes, partitions * split.partition_bytes))
@@ -103,6 +110,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         output_bytes=memory // 8,
         output_slots=65_536,
         chunk_rows=65_536,
+        run_partitions=max(1, runs_bytes // read_bytes),
         slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
     )
 
@@ -127,6 +135,8 @@ def real_sizes(
     memory = budget.total_bytes
     usual = min(max(memory // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
+    if split.runs_share:
+        pages = _smallest_pages(split, store, memory)
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
@@ -139,7 +149,7 @@ def real_sizes(
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": (split.buffers + 2) * read_bytes,
+        "disk buffer": max((split.buffers + 2) * read_bytes, 3 * int(split.runs_share * memory)),
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": memory // 16,
         "input": 2 * chunk_bytes,
@@ -174,8 +184,14 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
+        run_partitions=max(1, int(split.runs_share * memory) // read_bytes),
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
     )
+
+
+def _smallest_pages(split: Split, store: MasterStore, memory: int) -> int:
+    """Return how many pages a partition must have so that the book-keeping takes a sixteenth of the memory at most."""
+    return max(1, -(-store.page_count * (32 + split.partition_bytes) * 16 // memory))
 
 
 def _wanted_read_bytes(split: Split, store: MasterStore) -> int:

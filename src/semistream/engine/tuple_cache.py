@@ -88,11 +88,17 @@ class TupleCache:
         assert self._rows is not None, "made without rows"
         return self._rows.take(slots)
 
-    def admit(self, codes: Int64Array, matches: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
-        """Add tuples that are worth it, overwriting others where the cache is full; return how many were new."""
+    def floor(self) -> int:
+        """Return what a newcomer must be worth more than to enter: nothing while there is room."""
+        if self._replacement is None or self.count < self.capacity:
+            return 0
+        return max(0, self._replacement.floor(self._frequencies[: self.count]))
+
+    def admit(self, codes: Int64Array, worth: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
+        """Add tuples, overwriting others where the cache is full; return how many were new."""
         new = np.flatnonzero(self._table.find(codes) < 0)
         if len(new) > self.capacity:
-            new = np.sort(new[np.argsort(matches[new], kind="stable")[len(new) - self.capacity :]])
+            new = np.sort(new[np.argsort(worth[new], kind="stable")[len(new) - self.capacity :]])
         if not len(new) or (self._replacement is None and self.count == self.capacity):
             return 0
         if rows is not None and self._rows is not None and self._rows.is_variable:
@@ -100,11 +106,14 @@ class TupleCache:
             if not self._rows.has_room(added_bytes):
                 self._shrink()
                 return 0
+        if self._replacement is not None and self._replacement.keeps_better:
+            new = new[np.argsort(-worth[new], kind="stable")]
+        slots = self._make_room(worth[new])
+        new = new[: len(slots)]
         codes = codes[new]
-        slots = self._make_room(len(new))
         self._table.insert(codes, slots)
         self._codes[slots] = codes
-        self._frequencies[slots] = matches[new]
+        self._frequencies[slots] = worth[new]
         self._absent[slots] = absent
         if self._rows is not None:
             if absent:
@@ -124,7 +133,9 @@ class TupleCache:
             rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
             yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[some[absent]])
 
-    def _make_room(self, count: int) -> Int64Array:
+    def _make_room(self, worth: Int32Array) -> Int64Array:
+        """Return slots for newcomers; if better ones are to be kept, for the first of them only, the best."""
+        count = len(worth)
         fresh = min(count, self.capacity - self.count)
         slots = np.arange(self.count, self.count + fresh, dtype=np.int64)
         self.count += fresh
@@ -133,6 +144,9 @@ class TupleCache:
         assert self._replacement is not None
         # The fresh slots are not to be chosen again.
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
+        if self._replacement.keeps_better:
+            worse = self._frequencies[victims] < worth[fresh:]
+            victims = victims[: len(worse) if worse.all() else int(np.argmin(worse))]
         overwritten = self._codes[victims]
         self._table.remove(overwritten)
         self.evicted.add(overwritten)

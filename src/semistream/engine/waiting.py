@@ -47,7 +47,15 @@ class WaitingTuples:
     belongs to the disk phase.
     """
 
-    def __init__(self, partition_count: int, capacity: int, *, positions: bool = False, youngest: bool = False) -> None:
+    def __init__(
+        self,
+        partition_count: int,
+        capacity: int,
+        *,
+        positions: bool = False,
+        youngest: bool = False,
+        since: bool = False,
+    ) -> None:
         self.partition_count = max(1, partition_count)
         self._head = np.full(self.partition_count, NONE, dtype=np.int32)
         self._tail = np.full(self.partition_count, NONE, dtype=np.int32)
@@ -55,6 +63,8 @@ class WaitingTuples:
         """The tuples that wait for each partition; to be read only."""
         self._age = np.full((2, self.partition_count), NONE, dtype=np.int32)
         self._recency = np.full((2, self.partition_count if youngest else 0), NONE, dtype=np.int32)
+        self.since = np.zeros(self.partition_count if since else 0, dtype=np.int64)
+        """How many tuples had entered when the oldest of each partition did, if made with `since`; to be read only."""
         self._state = np.zeros(8, dtype=np.int64)
         self._state[[OLDEST, NEWEST, LEAST_RECENT, MOST_RECENT]] = NONE
         self._with_positions = positions
@@ -105,6 +115,7 @@ class WaitingTuples:
                 self.counts,
                 self._age,
                 self._recency,
+                self.since,
                 self._state,
                 queue.partitions if queue else _NO_INT32,
                 queue.alive if queue else _NO_INT32,

@@ -64,6 +64,7 @@ def add_tuples(
     counts: Int32Array,
     age: Int32Array,
     recency: Int32Array,
+    since: Int64Array,
     state: Int64Array,
     ring: Int32Array,
     alive: Int32Array,
@@ -86,6 +87,8 @@ def add_tuples(
                 head[partition] = chunk
                 _link_last(age, state, OLDEST, NEWEST, partition)
                 state[OCCUPIED] += 1
+                if since.shape[0] > 0:
+                    since[partition] = state[ENTERED] + index
             else:
                 next_chunk[tail[partition]] = chunk
             tail[partition] = chunk

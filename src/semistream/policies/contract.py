@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
 
 
 class Queue(Protocol):
@@ -30,6 +32,10 @@ class Queue(Protocol):
     @property
     def counts(self) -> Int32Array:
         """The tuples that wait for each partition."""
+
+    @property
+    def since(self) -> Int64Array:
+        """What `entered` was when the oldest tuple of each partition entered; only if the choice needs it."""
 
     def in_order_of_age(self) -> Int64Array:
         """Return the partitions that some tuple waits for, the oldest tuple's first."""
@@ -59,8 +65,11 @@ class PageChoice(ABC):
 
     needs_positions = False
     needs_youngest = False
+    needs_since = False
     sequential = False
     """Each read continues where the one before ended."""
+    merges = False
+    """Neighbours among the chosen partitions, which come in their order, are read by one request."""
     buffers = 1
     """How many reads are in flight together."""
 
@@ -71,6 +80,10 @@ class PageChoice(ABC):
     def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:  # noqa: ARG002
         """Return the partition to load into one of several buffers, other than `taken`; -1 if there is none."""
         raise AssertionError("this choice has one buffer")
+
+    def following(self) -> Int64Array:
+        """Return what the next call of `choose` will most likely return, so that it can be read ahead."""
+        return np.empty(0, dtype=np.int64)
 
     def after_read(self, partition: int, matches: int, queue: Queue) -> None:  # noqa: B027
         """Learn how many waiting tuples a read of `partition` answered."""
@@ -92,12 +105,27 @@ class Admission(ABC):
     """Decides which master tuples of a partition just read are worth caching."""
 
     @abstractmethod
-    def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:
-        """Say for each master tuple, by its matches in the read of its partition, whether it enters the cache."""
+    def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
+        """Return what each master tuple is worth, by its matches in the read of its partition; 0 keeps it out."""
+
+    @property
+    def window(self) -> int:
+        """After how many tuples the cache and this policy are to age; 0 for never."""
+        return 0
+
+    def age(self) -> None:  # noqa: B027
+        """Let the past count half as much."""
 
 
 class Replacement(ABC):
     """Decides which cached tuples are overwritten when the cache is full."""
+
+    keeps_better = False
+    """A newcomer may overwrite only what is worth less; `victims` must then come in order of their use."""
+
+    def floor(self, frequencies: Int32Array) -> int:  # noqa: ARG002
+        """Return the count of use below which, or at which, no newcomer can be better than what it would overwrite."""
+        return -1
 
     @abstractmethod
     def victims(self, count: int, frequencies: Int32Array) -> Int64Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
 import time
 import uuid
@@ -16,7 +15,9 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from semistream.core.errors import CorruptTableError
 from semistream.engine.tuple_cache import HotRows
+from semistream.store.paged_file.files import read_file
 from semistream.store.paged_file.layout import HOT_NAME
 
 _MAGIC = b"SSHOT1\0\0"
@@ -33,7 +34,7 @@ class HotRowsFile:
     def __init__(self, table: Path, kind: str) -> None:
         self.path = table / HOT_NAME / f"{hashlib.sha256(kind.encode()).hexdigest()[:24]}.rows"
 
-    def save(self, rows: Iterable[HotRows], schema: pa.Schema, version: int) -> None:
+    def save(self, rows: Iterable[HotRows], schema: pa.Schema, version: int, identity: str) -> None:
         """Replace the file; a table that cannot be written is left as it is."""
         try:
             self.path.parent.mkdir(exist_ok=True)
@@ -42,7 +43,7 @@ class HotRowsFile:
                 with complete.open("xb") as file:
                     file.write(_HEADER.pack(_MAGIC, 0, 0, 0))
                     body = _Checked(file)
-                    _write(rows, schema, version, body)
+                    _write(rows, schema, {"version": version, "identity": identity}, body)
                     file.seek(0)
                     file.write(_HEADER.pack(_MAGIC, body.crc, 0, body.size_bytes))
                 complete.replace(self.path)
@@ -51,35 +52,34 @@ class HotRowsFile:
         except OSError:
             return
 
-    def load(self, most_bytes: int, most_seconds: float) -> tuple[int, Iterator[HotRows]]:
-        """Return the version of the saved rows and an iterator over them that stops after so many seconds.
+    def load(self, most_bytes: int, most_seconds: float) -> tuple[int, str, Iterator[HotRows]]:
+        """Return version and identity of the saved rows, and an iterator over them that stops after so many seconds.
 
         The version is 0 and there are no rows if nothing of use was saved, or more than `most_bytes`.
         """
         body = self._body(most_bytes)
         if body is None:
-            return 0, iter(())
+            return 0, "", iter(())
         try:
             reader = pa.ipc.open_stream(body)
-            version = int(json.loads(reader.schema.metadata[b"semistream"])["version"])
+            saved = json.loads(reader.schema.metadata[b"semistream"])
+            version, identity = int(saved["version"]), str(saved["identity"])
         except (pa.ArrowException, KeyError, TypeError, ValueError):
-            return 0, iter(())
-        return version, _batches(reader, time.monotonic() + most_seconds)
+            return 0, "", iter(())
+        return version, identity, _batches(reader, time.monotonic() + most_seconds)
 
     def _body(self, most_bytes: int) -> pa.Buffer | None:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
+            content = read_file(self.path, most_bytes=most_bytes + _HEADER.size)
+        except (OSError, CorruptTableError):
             return None
-        with os.fdopen(descriptor, "rb") as file:
-            header = file.read(_HEADER.size)
-            if len(header) < _HEADER.size:
-                return None
-            magic, crc, _, length = _HEADER.unpack(header)
-            if magic != _MAGIC or length > most_bytes or length != os.fstat(file.fileno()).st_size - _HEADER.size:
-                return None
-            body = file.read(length)
-        return pa.py_buffer(body) if zlib.crc32(body) == crc else None
+        if len(content) < _HEADER.size:
+            return None
+        magic, crc, _, length = _HEADER.unpack_from(content)
+        body = memoryview(content)[_HEADER.size :]
+        if magic != _MAGIC or length != len(body) or zlib.crc32(body) != crc:
+            return None
+        return pa.py_buffer(body)
 
 
 class _Checked:
@@ -105,10 +105,10 @@ class _Checked:
         """Leave that to the file."""
 
 
-def _write(saved: Iterable[HotRows], columns: pa.Schema, version: int, file: _Checked) -> None:
+def _write(saved: Iterable[HotRows], columns: pa.Schema, table: dict[str, int | str], file: _Checked) -> None:
     fields = [pa.field(_CODE, pa.int64()), pa.field(_FREQUENCY, pa.int32()), pa.field(_ABSENT, pa.bool_())]
     fields += [field.with_nullable(True) for field in columns]
-    schema = pa.schema(fields, {"semistream": json.dumps({"version": version})})
+    schema = pa.schema(fields, {"semistream": json.dumps(table)})
     with pa.PythonFile(file, mode="w") as sink, pa.ipc.new_stream(sink, schema) as writer:
         for hot in saved:
             if len(hot.codes):

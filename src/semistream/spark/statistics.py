@@ -156,7 +156,8 @@ def of_progress(observed: Any) -> list[BatchStatistics]:
     found = []
     for metric, row in dict(observed).items():
         if metric.startswith(METRIC_PREFIX):
-            tasks = row[TASKS_FIELD]
+            # Spark Connect gives the values of the row without their names.
+            tasks = row[TASKS_FIELD] if TASKS_FIELD in row.__fields__ else row["values"][0]
             found.append(BatchStatistics.of(metric.removeprefix(METRIC_PREFIX), tasks or []))
     return found
 

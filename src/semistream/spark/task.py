@@ -13,14 +13,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from semistream.core.errors import SchemaDriftError
 from semistream.core.stats import JoinStats
 from semistream.engine.output_plan import OutputPlan
 from semistream.joining import JoinSession
 from semistream.joining.session import typical_row_bytes
 from semistream.spark.statistics import TaskStatistics
 from semistream.spark.worker import WORKER, HeldJoin, JoinRequest
-from semistream.store.contract import MasterStore
 from semistream.store.paged_file import pins
 
 _OUTPUT_ROWS = 32_768
@@ -95,10 +93,10 @@ class EnrichTask:
             self.parameters,
             _with_row(self.plan, first.schema),
             first.schema.append(_ROW),
+            self.master_schema,
             int(self.memory_bytes * _JOIN_SHARE),
         )
         held, session = WORKER.join_for(request, version, typical_row_bytes(first, self.memory_bytes) + 8)
-        self._check_drift(session.store)
         before = deepcopy(session.stats)
         rows_out = 0
         finished = False
@@ -183,21 +181,6 @@ class EnrichTask:
             "cached_rows": used[0].cached_rows if used else 0,
             "warm_rows": used[0].warmed_rows if used else 0,
         }
-
-    def _check_drift(self, store: MasterStore) -> None:
-        """Raise an error if the pinned version lacks a column that was planned with, or has it with another type."""
-        for planned in self.master_schema:
-            if planned.name not in store.schema.names:
-                raise SchemaDriftError(
-                    f"The master table {self.table} has lost its column {planned.name!r} since the query was planned: "
-                    f"build it with that column, or start the query again without."
-                )
-            found = store.schema.field(planned.name).type
-            if found != planned.type:
-                raise SchemaDriftError(
-                    f"The column {planned.name!r} of the master table {self.table} was {planned.type} when the query "
-                    f"was planned and is {found} now: build it as it was, or start the query again."
-                )
 
 
 def _with_row(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:

@@ -16,15 +16,17 @@ import pyspark
 
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
-from semistream.core.errors import BudgetTooSmallError
+from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
 from semistream.engine.cache_stages import CachedTuples, CacheStage
 from semistream.engine.output import Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.tuple_cache import HotRows
 from semistream.joining import JoinSession
 from semistream.spark.hot_rows import HotRowsFile
+from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 from semistream.store.paged_file import PagedFileStore
+from semistream.store.paged_file import manifest as manifests
 from semistream.store.paged_file.unchanged import unchanged_since
 
 _SPARK_VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
@@ -47,6 +49,8 @@ class JoinRequest:
     parameters: Mapping[str, float]
     plan: OutputPlan
     stream_schema: pa.Schema
+    master_schema: pa.Schema
+    """The columns that the plan needs, as they were when the query was planned."""
     memory_bytes: int
 
     def kind(self, *, verify: bool) -> str:
@@ -78,7 +82,7 @@ class HeldJoin:
     def session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> JoinSession:
         """Return a session for the request; what is cached survives other versions, memory sizes and streams."""
         stream = (request.stream_schema, request.plan)
-        same_table = self._store is not None and self._store.version == store.version
+        same_table = self._store is not None and self._store.identity == store.identity
         if self._session is not None and same_table and self._memory_bytes == memory_bytes and self._stream == stream:
             return self._session
         fresh = self._store is None
@@ -144,19 +148,20 @@ class HeldJoin:
         if time.monotonic() < self._save_after or admissions == self._saved_admissions:
             return
         cache = self._cache.cache
-        self._file.save(cache.hottest(cache.capacity), cache.schema, self._store.version)
+        store = self._store
+        self._file.save(cache.hottest(cache.capacity), cache.schema, store.version, store.identity)
         self._saved_admissions = admissions
         self._save_pause = min(2 * self._save_pause, _SLOWEST_SAVE_SECONDS)
         self._save_after = time.monotonic() + self._save_pause
 
     def _taken_over(self, store: PagedFileStore) -> Iterable[HotRows]:
         parked, self._parked = self._parked, []
-        version = self._store.version if self._store is not None else 0
-        return (_still_true(hot, store, version) for hot in parked)
+        then = self._store if self._store is not None else store
+        return (_still_true(hot, store, then.version, then.identity) for hot in parked)
 
     def _saved(self, store: PagedFileStore, memory_bytes: int) -> Iterable[HotRows]:
-        version, saved = self._file.load(memory_bytes, _REFILL_SECONDS)
-        return (_still_true(hot, store, version) for hot in saved)
+        version, identity, saved = self._file.load(memory_bytes, _REFILL_SECONDS)
+        return (_still_true(hot, store, version, identity) for hot in saved)
 
 
 class Worker:
@@ -204,12 +209,14 @@ class Worker:
         _forget_archives()
 
     def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, PagedFileStore]:
+        identity = manifests.load(request.table, version).identity
         for verify in (False, True):
             found = self._joins.get(request.kind(verify=verify))
-            if found is not None and found.store is not None and found.store.version == version:
+            if found is not None and found.store is not None and found.store.identity == identity:
                 return found, found.store
         store = MasterTable(request.table).open(version)
         assert isinstance(store, PagedFileStore)
+        check_drift(request, store)
         kind = request.kind(verify=not store.codec.exact)
         held = self._joins.get(kind)
         if held is None:
@@ -223,10 +230,26 @@ class Worker:
         return held, store
 
 
-def _still_true(hot: HotRows, store: PagedFileStore, version: int) -> HotRows:
+def check_drift(request: JoinRequest, store: MasterStore) -> None:
+    """Raise an error if a version lacks a column that was planned with, or has it with another type."""
+    for planned in request.master_schema:
+        if planned.name not in store.schema.names:
+            raise SchemaDriftError(
+                f"The master table {request.table} has lost its column {planned.name!r} since the query was planned: "
+                f"build it with that column, or start the query again without."
+            )
+        found = store.schema.field(planned.name).type
+        if found != planned.type:
+            raise SchemaDriftError(
+                f"The column {planned.name!r} of the master table {request.table} was {planned.type} when the query "
+                f"was planned and is {found} now: build it as it was, or start the query again."
+            )
+
+
+def _still_true(hot: HotRows, store: PagedFileStore, version: int, identity: str) -> HotRows:
     """Return the rows that are the same in the store as in the version they came from."""
-    kept = unchanged_since(store, version, hot.codes)
-    absent = hot.absent_codes[unchanged_since(store, version, hot.absent_codes)]
+    kept = unchanged_since(store, version, identity, hot.codes)
+    absent = hot.absent_codes[unchanged_since(store, version, identity, hot.absent_codes)]
     rows = hot.rows
     if rows is not None and not kept.all():
         rows = rows.take(pa.array(np.flatnonzero(kept)))

@@ -1,7 +1,15 @@
 """What master data to keep in memory, and what to give up for it."""
 
-from semistream.policies.caching.admission import AboveRate, AboveThreshold
+from semistream.policies.caching.admission import AboveRate, AboveThreshold, FrequentLately
 from semistream.policies.caching.block_utility import BlockUtility
-from semistream.policies.caching.replacement import LeastFrequentOverwrite, RandomOverwrite
+from semistream.policies.caching.replacement import LeastFrequentOverwrite, LessUsedOverwrite, RandomOverwrite
 
-__all__ = ["AboveRate", "AboveThreshold", "BlockUtility", "LeastFrequentOverwrite", "RandomOverwrite"]
+__all__ = [
+    "AboveRate",
+    "AboveThreshold",
+    "BlockUtility",
+    "FrequentLately",
+    "LeastFrequentOverwrite",
+    "LessUsedOverwrite",
+    "RandomOverwrite",
+]

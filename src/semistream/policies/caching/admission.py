@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.policies.contract import Admission, Queue
 
 
@@ -14,9 +15,15 @@ class AboveThreshold(Admission):
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
 
-    def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:  # noqa: ARG002
+    def worth(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        matches: Int32Array,
+        partitions: Int64Array,  # noqa: ARG002
+        queue: Queue,  # noqa: ARG002
+    ) -> Int32Array:
         """Compare the matches of the read."""
-        return matches > self.threshold
+        return matches * (matches > self.threshold)
 
 
 class AboveRate(Admission):
@@ -30,10 +37,50 @@ class AboveRate(Admission):
         self.threshold = threshold
         self._last_read = np.zeros(partition_count, dtype=np.int64)
 
-    def admit(self, matches: Int32Array, partitions: Int64Array, queue: Queue) -> BoolArray:
+    def worth(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        matches: Int32Array,
+        partitions: Int64Array,
+        queue: Queue,
+    ) -> Int32Array:
         """Compare the matches with what the rate allows for the time since the last read."""
         elapsed = queue.entered - self._last_read[partitions]
         self._last_read[partitions] = queue.entered
         share = np.minimum(1.0, elapsed / (2 * queue.capacity))
-        admitted: BoolArray = matches > np.maximum(1.0, self.threshold * share)
-        return admitted
+        kept: Int32Array = matches * (matches > np.maximum(1.0, self.threshold * share))
+        return kept
+
+
+class FrequentLately(Admission):
+    """Values a master tuple by how often it was asked for of late, so that one scan cannot flush what is hot.
+
+    A sketch counts what was asked for and not cached. The counts are halved after each `window` of tuples.
+    """
+
+    KEYS_PER_ENTRY = 8
+    """How many keys the sketch tells apart for each entry of the cache."""
+    USES_PER_ENTRY = 10
+
+    def __init__(self, cache_tuples: int) -> None:
+        self._sketch = FrequencySketch(self.KEYS_PER_ENTRY * max(1, cache_tuples))
+        self._window = self.USES_PER_ENTRY * max(1_000, cache_tuples)
+
+    @property
+    def window(self) -> int:
+        """Ten uses an entry of the cache."""
+        return self._window
+
+    def worth(
+        self,
+        codes: Int64Array,
+        matches: Int32Array,
+        partitions: Int64Array,  # noqa: ARG002
+        queue: Queue,  # noqa: ARG002
+    ) -> Int32Array:
+        """Count the matches and return the sum of late."""
+        return self._sketch.add(codes, matches)
+
+    def age(self) -> None:
+        """Halve what has been counted."""
+        self._sketch.age()

@@ -45,13 +45,17 @@ class LeastFrequentOverwrite(Replacement):
         self._slots = len(frequencies)
         chosen = self._from_supply(count, frequencies)
         if len(chosen) < count:
-            batch = min(len(frequencies), max(4 * count, len(frequencies) // 32))
-            lowest = np.argpartition(frequencies, batch - 1)[:batch]
-            lowest = lowest[~np.isin(lowest, chosen)]
-            self._supply = lowest[np.argsort(frequencies[lowest], kind="stable")].astype(np.int64)
-            self._seen = frequencies[self._supply]
+            self._scan(count, frequencies)
+            again = ~np.isin(self._supply, chosen)
+            self._supply, self._seen = self._supply[again], self._seen[again]
             chosen = np.concatenate([chosen, self._from_supply(count - len(chosen), frequencies)])
         return chosen
+
+    def _scan(self, wanted: int, frequencies: Int32Array) -> None:
+        batch = min(len(frequencies), max(4 * wanted, len(frequencies) // 32))
+        lowest = np.argpartition(frequencies, batch - 1)[:batch]
+        self._supply = lowest[np.argsort(frequencies[lowest], kind="stable")].astype(np.int64)
+        self._seen = frequencies[self._supply]
 
     def _from_supply(self, count: int, frequencies: Int32Array) -> Int64Array:
         unused = np.flatnonzero(frequencies[self._supply] == self._seen)[:count]
@@ -59,3 +63,16 @@ class LeastFrequentOverwrite(Replacement):
         after = int(unused[-1]) + 1 if len(unused) == count and count else len(self._supply)
         self._supply, self._seen = self._supply[after:], self._seen[after:]
         return chosen
+
+
+class LessUsedOverwrite(LeastFrequentOverwrite):
+    """Overwrites the entries that were used least, but only by what is worth more."""
+
+    keeps_better = True
+
+    def floor(self, frequencies: Int32Array) -> int:
+        """Return the least count of use, as of the last scan or of those that were not used since."""
+        if len(frequencies) != self._slots or not len(self._supply):
+            self._slots = len(frequencies)
+            self._scan(1, frequencies)
+        return int(self._seen[0])

@@ -59,10 +59,12 @@ def read_into(descriptor: int, view: memoryview, offset: int) -> int:
     return done
 
 
-def read_file(path: Path) -> bytes:
-    """Return the content of a regular file that is not a symbolic link."""
+def read_file(path: Path, *, most_bytes: int = 1 << 62) -> bytes:
+    """Return the content of a regular file that is not a symbolic link; nothing if it has more than `most_bytes`."""
     descriptor = open_to_read(path)
     try:
+        if os.fstat(descriptor).st_size > most_bytes:
+            return b""
         content = bytearray(os.fstat(descriptor).st_size)
         return bytes(content[: read_into(descriptor, memoryview(content), 0)]) if content else b""
     finally:

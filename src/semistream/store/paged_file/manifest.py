@@ -54,6 +54,11 @@ class Manifest:
     """The data files; an index entry names its file by its place here."""
     created: str = ""
 
+    @property
+    def identity(self) -> str:
+        """What tells this version from all others, even of a table that was removed and built again in its place."""
+        return f"{self.index.name} {self.index.crc}"
+
     def encode(self) -> bytes:
         """Return the manifest as two lines of JSON: the length and checksum of the second line, and the second line."""
         schema = self.schema

@@ -8,7 +8,7 @@ import re
 import uuid
 from pathlib import Path
 
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import CorruptTableError, InvalidSettingError, SemistreamError
 from semistream.store.paged_file import manifest
 from semistream.store.paged_file.files import names_in, read_file, sync_directory, write_durably
 from semistream.store.paged_file.layout import PINS_NAME
@@ -28,8 +28,10 @@ def pin(table: Path, owner: str, batch: int, version: int | None = None) -> int:
     """
     if not _OWNER.fullmatch(owner):
         raise InvalidSettingError(
-            f"{owner!r} cannot name a pin: use up to 128 letters, digits, '.', '_' and '-', a letter first."
+            f"{owner!r} cannot name a pin: use up to 128 letters, digits, '_', '.' and '-', the last two not first."
         )
+    if isinstance(batch, bool) or not 0 <= batch < 10**18:
+        raise InvalidSettingError(f"{batch!r} is no number of a batch: number the batches from 0 on.")
     folder = table / PINS_NAME / owner
     path = folder / f"{batch}.json"
     while True:
@@ -87,7 +89,16 @@ def _put_if_absent(folder: Path, path: Path, version: int) -> bool:
 
 
 def _pinned_version(path: Path) -> int:
-    return int(json.loads(read_file(path))["version"])
+    content = read_file(path)
+    try:
+        version = json.loads(content)["version"]
+        if isinstance(version, int) and version > 0:
+            return version
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise CorruptTableError(
+        f"The pin {path} is damaged: remove it, but then a replay of that batch sees the newest version."
+    )
 
 
 def _batches(folder: Path) -> list[int]:

@@ -65,6 +65,11 @@ class PagedFileStore(MasterStore):
         self._breaks = np.flatnonzero(self._entries.addresses[1:] != ends[:-1]).astype(np.int64) + 1
 
     @property
+    def identity(self) -> str:
+        """What tells this version from all others, even of a table that was removed and built again in its place."""
+        return self.manifest.identity
+
+    @property
     def entries(self) -> PageIndex:
         """Where each page lies."""
         return self._entries

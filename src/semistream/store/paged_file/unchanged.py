@@ -12,17 +12,20 @@ from semistream.store.paged_file.reader import PagedFileStore
 from semistream.store.sparse_index import SparseIndex
 
 
-def unchanged_since(store: PagedFileStore, version: int, codes: Int64Array) -> BoolArray:
+def unchanged_since(store: PagedFileStore, version: int, identity: str, codes: Int64Array) -> BoolArray:
     """Say for each code whether its rows, or their absence, are the same in `version` as in the store's.
 
-    Pages are immutable, so rows whose page is at the same place of the same file are the same; of all others nothing is
-    known, nor of any if the other version is gone or has other columns. Costs a read of that version's index.
+    `identity` is that of the version, since a table that was removed and built again has the same numbers. Pages are
+    immutable, so rows whose page is at the same place of the same file are the same; of all others nothing is known,
+    nor of any if the other version is gone or has other columns. Costs a read of that version's index.
     """
-    if version == store.version:
+    if identity == store.identity:
         return np.ones(len(codes), dtype=np.bool_)
     nothing = np.zeros(len(codes), dtype=np.bool_)
     try:
         other = manifests.load(store.path, version)
+        if identity != other.identity:
+            return nothing
         entries = read_index(store.path, other)
     except (FileNotFoundError, MasterNotFoundError, CorruptTableError):
         return nothing

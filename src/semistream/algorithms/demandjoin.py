@@ -1,0 +1,38 @@
+"""DEMANDJOIN: read what is waited for most, in runs.
+
+Ours. The sparse index tells the page of a tuple when it arrives, so the demand of every page is known exactly: how many
+tuples wait for it, and since when. Reads are planned from that: the runs of neighbouring pages that serve most for what
+they cost (docs/algorithms/demandjoin.md).
+
+Recipe: planned runs, tuple cache by frequency of late, refill, one phase after the other.
+
+Deviations: none, it has no paper.
+"""
+
+from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.sizing import Split
+from semistream.policies.caching import FrequentLately, LessUsedOverwrite
+from semistream.policies.contract import PageChoice
+from semistream.policies.page_choice import PlannedRuns
+
+
+def _planned_runs(setting: Setting) -> PageChoice:
+    return PlannedRuns(
+        request_seconds=setting.costs.seek_seconds,
+        partition_seconds=max(1e-12, setting.partition_bytes / setting.costs.bytes_per_second),
+        run_partitions=setting.run_partitions,
+        share=setting["share"],
+    )
+
+
+DEMANDJOIN = Recipe(
+    name="demandjoin",
+    summary="reads the runs of pages that serve most for their cost; caches what was asked for often of late",
+    paper="semistream",
+    page_choice=_planned_runs,
+    caching=TupleCaching(lambda setting: FrequentLately(setting.cache_tuples), lambda _: LessUsedOverwrite()),
+    split=lambda parameters: Split(
+        runs_share=parameters["runs_share"], cache_share=parameters["cache_share"], partition_bytes=8
+    ),
+    parameters={"runs_share": 0.02, "cache_share": 0.25, "share": 0.2},
+)

@@ -1,0 +1,81 @@
+"""The command that shows the whole thing on generated sales."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="How long sales stream after the first micro-batch.")
+    ] = 40,
+    products: Annotated[int, typer.Option(metavar="N", help="Rows of the product master.")] = 2_000_000,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="What the joins of a worker may use.")] = "64MB",
+    rate: Annotated[int, typer.Option(metavar="N", help="Sales a second, on average.")] = 20_000,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="See `semistream algorithms`.", show_default="the default of enrich"),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where all is written; only an earlier demo's folder is replaced.")
+    ] = Path("semistream-demo"),
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the summary, as a list of flat objects.")
+    ] = None,
+) -> None:
+    """Enrich generated sales on Spark for about a minute, prove the result, and write a page about it.
+
+    Builds a product master, streams bursts of sales through `enrich` into a Parquet warehouse, compares every row with
+    Spark's own join, and ends with code 1 if they differ. Needs Java 17 or later.
+    """
+    from semistream.cli import demo_rendering, interruption, json_output, run_rendering
+    from semistream.cli.progress import progress
+    from semistream.spark.demo import DemoFolder, DemoSettings, DemoSummary, prepare, prove, stream_sales, warm_up
+    from semistream.spark.demo.page import page
+    from semistream.spark.pipeline.running import session_of
+    from semistream.spark.session import check_java
+    from semistream.store.master_table import MasterTable
+
+    chosen = {} if algorithm is None else {"algorithm": algorithm}
+    settings = DemoSettings(products=products, seconds=seconds, memory=memory, rate=rate, **chosen)
+    check_java()
+    with DemoFolder.claimed(out) as folder:
+        if json_file is not None:
+            json_output.check_writable(json_file)
+        folder.clear()
+        demo_rendering.show_preparing(settings)
+        with progress() as reporting:
+            description = prepare(folder, settings, reporting.update)
+        run_rendering.show_starting(description)
+        with _silent_log(), session_of(description) as spark:
+            interruption.install()  # Spark has put a handler of its own for Ctrl-C
+            demo_rendering.show_warming()
+            warm_up(spark, description)
+            demo_rendering.show_streaming(settings)
+            with run_rendering.screen(description) as screen:
+                batches = stream_sales(spark, description, settings.seconds, screen.show)
+            demo_rendering.show_proving()
+            proof = prove(spark, description, folder.products)
+        summary = DemoSummary.of(settings, MasterTable(folder.master).info()["bytes"], batches)
+        folder.page.write_text(page(summary, proof, batches), encoding="utf-8")
+    if json_file is not None:
+        json_output.write_json(json_file, [summary.row(proof)])
+    demo_rendering.show_demo(summary, proof, folder)
+    if not proof.holds:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _silent_log() -> Iterator[None]:
+    """Keep libraries from logging: on Ctrl-C the connection to Java would show a traceback, and errors are raised."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,82 @@
+"""Shows the demo: what is being done, the numbers at the end, and where everything is."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from semistream.cli.rendering import console, is_plain
+
+if TYPE_CHECKING:
+    from semistream.spark.demo import DemoFolder, DemoSettings, DemoSummary, Proof
+
+
+def show_preparing(settings: DemoSettings) -> None:
+    """Say that the master table is being built."""
+    _say(f"Building a product master of {settings.products:,} rows.")
+
+
+def show_warming() -> None:
+    """Say that the workers are starting, because that takes seconds."""
+    _say("Starting the Python workers.")
+
+
+def show_streaming(settings: DemoSettings) -> None:
+    """Say that sales are streaming."""
+    _say(f"Streaming about {settings.rate:,} sales a second for {settings.seconds:g} s.")
+
+
+def show_proving() -> None:
+    """Say that the result is being compared."""
+    _say("Comparing every row of the warehouse with Spark's own join.")
+
+
+def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
+    """Print the numbers, the proof in one line, where everything is, and what to try next."""
+    from semistream.spark.demo.page import TRY_NEXT
+
+    out = console()
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in summary.facts():
+        facts.add_row(name, escape(value))
+    out.print(facts)
+    out.print()
+    mark, colour = ("+" if is_plain(out) else "✓", "green") if proof.holds else ("!" if is_plain(out) else "✗", "red")
+    out.print(f"[{colour}]{mark}[/] {escape(proof.sentence)}", soft_wrap=True)
+    out.print()
+    places = Table.grid(padding=(0, 2))
+    places.add_column(style="dim", no_wrap=True)
+    places.add_column(overflow="fold")
+    for name, value in (
+        ("Page", _short(folder.page)),
+        ("Warehouse", _short(folder.warehouse)),
+        ("Master table", _short(folder.master)),
+        ("Go on with the stream", f"semistream run {_quoted(folder.pipeline)}"),
+        ("About the master table", f"semistream master info {_quoted(folder.master)}"),
+        *TRY_NEXT,
+    ):
+        places.add_row(name, escape(value))
+    out.print(places)
+
+
+def _short(path: Path) -> str:
+    """Return the path as seen from the working directory if it lies in it."""
+    here = Path(os.getcwd())  # noqa: PTH109 - as the folder was made absolute
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _quoted(path: Path) -> str:
+    """Return the path as a shell takes it."""
+    return shlex.quote(_short(path))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,92 @@
+"""The command that runs a pipeline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Self
+
+import typer
+
+_SECONDS_TO_STOP = 60.0
+
+
+def run(
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's file.", show_default=False)],
+    check: Annotated[
+        bool, typer.Option("--check", help="Check everything that can be checked, start nothing, write nothing.")
+    ] = False,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="Write what the run has done, as a list of flat objects."),
+    ] = None,
+) -> None:
+    """Run a pipeline: a stream, enriched from a master table, through SQL expressions into a sink.
+
+    Ctrl-C or SIGTERM stop it after the batch that is running; the next start goes on from there. The file has the
+    tables pipeline, source, master, join, transform, sink, trigger, statistics and spark;
+    examples/pipeline_all_settings.toml explains all their keys.
+    """
+    from semistream.cli import json_output, run_rendering
+    from semistream.spark.pipeline.reading import read_description
+
+    description = read_description(pipeline)
+    if json_file is not None:
+        json_output.check_writable(json_file)
+    from semistream.spark.pipeline.planning import plan_pipeline
+    from semistream.spark.pipeline.running import run_pipeline, session_of
+    from semistream.spark.pipeline.worker_memory import memory_warning, needed_memory
+
+    run_rendering.show_starting(description)
+    with session_of(description) as spark:
+        needed = needed_memory(spark, description)
+        run_rendering.show_memory(needed, memory_warning(spark, needed))
+        if check:
+            run_rendering.show_checked(description, plan_pipeline(spark, description).rows)
+            return
+        with _StopSignals() as signals, run_rendering.screen(description) as screen:
+            totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop)
+    if json_file is not None:
+        json_output.write_json(json_file, [totals.row()])
+    run_rendering.show_totals(totals)
+    if signals.number is not None:
+        typer.echo(f"Stopped by {signals.name}; the next start goes on from there.", err=True)
+        raise typer.Exit(128 + signals.number)
+
+
+class _StopSignals:
+    """Catches Ctrl-C and SIGTERM: the first asks for a clean stop, the second ends the process at once.
+
+    If the clean stop takes too long, the process ends, too: what was not finished is done again by the next start.
+
+    Must be entered in the main thread, after the Spark session is made, which puts a handler of its own for Ctrl-C.
+    """
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.number: int | None = None
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._received) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    @property
+    def name(self) -> str:
+        """What people call the signal."""
+        return "Ctrl-C" if self.number == signal.SIGINT else "SIGTERM"
+
+    def _received(self, number: int, _frame: FrameType | None) -> None:
+        if self.number is not None:
+            os._exit(128 + number)
+        self.number = number
+        self.stop.set()
+        limit = threading.Timer(_SECONDS_TO_STOP, os._exit, [128 + number])
+        limit.daemon = True
+        limit.start()

@@ -1,0 +1,165 @@
+"""Read where most is waited for, in runs of neighbours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.compile import kernel
+from semistream.policies.contract import PageChoice, Queue
+
+_MOST_STEPS = 24
+
+
+class PlannedRuns(PageChoice):
+    """Chooses the runs of neighbouring partitions that serve most for what they cost, and reads them in their order.
+
+    A partition scores the number of tuples that wait for it times the time, in tuples, that the oldest of them has
+    waited; to read it costs its bytes, and to start a run costs a request. A plan maximises score − θ · cost over all
+    sets of runs, by one scan with two states (reading, skipping), and θ is such that about `share` of the waiting
+    tuples leave. So a gap between two runs is read, too, where that costs less than another request, and no tuple
+    waits longer than `patience` times what can wait. Under heavy uniform load a plan becomes a scan of the whole
+    table, under a trickle it becomes single look-ups.
+
+    `run_partitions` bounds what one call returns. While no input is pending and the queue is not full, a plan serves
+    all that wait.
+    """
+
+    needs_since = True
+    merges = True
+
+    def __init__(
+        self,
+        *,
+        request_seconds: float,
+        partition_seconds: float,
+        run_partitions: int,
+        share: float = 0.2,
+        patience: float = 3.0,
+        by_age: bool = True,
+    ) -> None:
+        # Only the ratio matters: costs are counted in reads of a partition.
+        self._request_cost = request_seconds / partition_seconds
+        self._run_partitions = max(1, run_partitions)
+        self._share = share
+        self._patience = patience
+        self._by_age = by_age
+        self._planned = np.empty(0, dtype=np.int64)
+        self.theta = 0.0
+        """What a read of a partition had to be worth in the last plan."""
+
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+        """Return the next runs of the plan, and make a new plan when the old one is done."""
+        planned = self._planned
+        while len(planned):
+            some, planned = planned[: self._run_partitions], planned[self._run_partitions :]
+            if queue.counts[some].any():
+                self._planned = planned
+                return some
+        self._planned = planned = self._plan(queue, 1.0 if not input_pending else self._share)
+        self._planned = planned[self._run_partitions :]
+        return planned[: self._run_partitions]
+
+    def following(self) -> Int64Array:
+        """Return the next runs of the plan."""
+        return self._planned[: self._run_partitions]
+
+    def _plan(self, queue: Queue, share: float) -> Int64Array:
+        if share >= 1.0:
+            return np.flatnonzero(queue.counts)
+        wanted = max(1, int(share * queue.count))
+        steps = np.empty(queue.partition_count, dtype=np.uint8)
+        limit = int(self._patience * queue.capacity)
+        low, high = 0.0, float("inf")
+        theta = self.theta or self._guess(queue)
+        for _ in range(_MOST_STEPS):
+            served, count = self._choose_runs(queue, theta, limit, steps)
+            if wanted <= served <= 1.5 * wanted + 1:
+                break
+            if served < wanted:
+                high = theta
+                theta = theta / 2 if low == 0.0 else (low + high) / 2
+            else:
+                low = theta
+                theta = theta * 2 if high == float("inf") else (low + high) / 2
+        else:
+            # Partitions that score the same come into a plan together: better too many than too few.
+            theta = low
+            served, count = self._choose_runs(queue, theta, limit, steps)
+        self.theta = theta
+        planned = np.empty(count, dtype=np.int64)
+        _collect(steps, planned)
+        return planned
+
+    def _choose_runs(self, queue: Queue, theta: float, limit: int, steps: UInt8Array) -> tuple[int, int]:
+        found: tuple[int, int] = _choose_runs(
+            queue.counts, queue.since, queue.entered, limit, theta, self._request_cost, self._by_age, steps
+        )
+        return found
+
+    def _guess(self, queue: Queue) -> float:
+        """Return the mean score, from which the search for θ starts."""
+        waited = queue.counts > 0
+        if not self._by_age:
+            return max(1e-9, queue.count / max(1, int(waited.sum())))
+        ages = queue.entered - queue.since[waited] + 1
+        return max(1e-9, float((queue.counts[waited] * ages).mean()))
+
+
+@kernel
+def _choose_runs(
+    counts: Int32Array,
+    since: Int64Array,
+    entered: int,
+    limit: int,
+    theta: float,
+    request_cost: float,
+    by_age: bool,
+    steps: UInt8Array,
+) -> tuple[int, int]:
+    """Mark the partitions of the best runs in `steps`; return how many tuples they serve, and their number."""
+    partitions = counts.shape[0]
+    reading, skipping = -1e300, 0.0
+    for partition in range(partitions):
+        count = counts[partition]
+        gain = -theta
+        if count > 0:
+            age = entered - since[partition] + 1
+            gain += 1e18 if age > limit else (np.float64(count) * age if by_age else np.float64(count))
+        step = 0
+        started = skipping - theta * request_cost
+        if reading > skipping:
+            step |= 4
+            skipped = reading
+        else:
+            skipped = skipping
+        if reading >= started:
+            step |= 2
+            read = reading + gain
+        else:
+            read = started + gain
+        reading, skipping = read, skipped
+        steps[partition] = step
+    served, number = 0, 0
+    is_reading = reading > skipping
+    for offset in range(partitions):
+        partition = partitions - 1 - offset
+        step = steps[partition]
+        if is_reading:
+            steps[partition] = 1
+            served += counts[partition]
+            number += 1
+            is_reading = step & 2 != 0
+        else:
+            steps[partition] = 0
+            is_reading = step & 4 != 0
+    return served, number
+
+
+@kernel
+def _collect(steps: UInt8Array, planned: Int64Array) -> None:
+    written = 0
+    for partition in range(steps.shape[0]):
+        if steps[partition] == 1:
+            planned[written] = partition
+            written += 1

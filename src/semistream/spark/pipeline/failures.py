@@ -1,0 +1,62 @@
+"""Turns what Spark says about a failure into one sentence for the user."""
+
+from __future__ import annotations
+
+import re
+
+from semistream.core import errors
+from semistream.core.errors import SemistreamError
+
+_OWN_ERROR = re.compile(r"semistream\.[\w.]+\.(\w+Error): ([^\n]+)")
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+|\n|$)")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]{2,})\] ")
+_END = re.compile(r" SQLSTATE: \w+|\n|$")
+_PYTHON_ERROR = re.compile(r"^([A-Za-z_][\w.]*): ([^\n]*)$", re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last)"
+_PLAN = "=== Streaming Query ==="
+_WRAPPERS = {"STREAM_FAILED", "FAILED_EXECUTE_UDF", "TASK_WRITE_FAILED"}
+_QUOTED = re.compile(r"'[^'\n]*'")
+_MOST_CHARACTERS = 400
+
+
+class PipelineFailedError(SemistreamError):
+    """A running query has stopped with an error."""
+
+
+class PoisonRecordError(PipelineFailedError):
+    """A record of the stream could not be read, and the pipeline stops at such records."""
+
+
+def first_sentence(error: BaseException) -> str:
+    """Return what Spark says in its innermost message, without values of the data."""
+    text = str(error).split(_PLAN)[0]
+    # Messages stand one in another, so that each goes from its condition to the end of the line.
+    found = [
+        (match[1], text[match.end() : _END.search(text, match.end()).start()])  # type: ignore[union-attr]
+        for match in _CONDITION.finditer(text)
+        if match[1] not in _WRAPPERS
+    ]
+    if _TRACEBACK in text and (not found or found[-1][0] == "PYTHON_EXCEPTION"):
+        found = _PYTHON_ERROR.findall(text) or found
+    kind, said = found[-1] if found else (type(error).__name__, text.strip().split("\n", 1)[0])
+    shown = " ".join(_QUOTED.sub("'…'", said).split())[:_MOST_CHARACTERS].rstrip(".")
+    return f"{shown} [{kind}]" if shown else kind
+
+
+def as_own_error(error: BaseException) -> SemistreamError:
+    """Return the error of semistream that a worker or expression raised, or one that tells what Spark says."""
+    if isinstance(error, SemistreamError):
+        return error
+    text = str(error)
+    own = _OWN_ERROR.findall(text)
+    if own:
+        name, sentence = own[-1]
+        kind = getattr(errors, name, PipelineFailedError)
+        return kind(sentence) if issubclass(kind, SemistreamError) else PipelineFailedError(sentence)
+    raised = _RAISED.findall(text)
+    if raised:
+        return PoisonRecordError(raised[-1].strip())
+    return PipelineFailedError(
+        f"The query has stopped: {first_sentence(error).rstrip('.')}; mend it and start again, which goes on from "
+        f"the last finished batch."
+    )

@@ -1,0 +1,85 @@
+"""Puts the parts of a pipeline together, without starting it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+
+from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.spark.enrich import enrich
+from semistream.spark.pipeline.description import PipelineDescription
+from semistream.spark.pipeline.failures import first_sentence
+from semistream.spark.pipeline.remembered_columns import RememberedColumns
+from semistream.spark.pipeline.sinks import check_same_checkpoint, check_sink
+from semistream.spark.pipeline.sources import open_source
+from semistream.spark.pipeline.transformations import apply_steps
+from semistream.spark.progress import ROWS_WRITTEN
+from semistream.spark.session import java_of
+from semistream.store.master_table import MasterTable
+
+
+@dataclass(frozen=True)
+class PlannedPipeline:
+    """A pipeline whose every part has been checked and analysed by Spark."""
+
+    rows: DataFrame
+    records: DataFrame | None
+    columns: RememberedColumns
+
+
+def plan_pipeline(spark: SparkSession, description: PipelineDescription) -> PlannedPipeline:
+    """Return the plan, or raise an error about whatever is wrong; nothing is started and nothing written."""
+    with _naming("[master]"):
+        columns = RememberedColumns(description)
+    check_same_checkpoint(description)
+    source = open_source(spark, description.source)
+    with _naming("[join]"):
+        enriched = _enriched(source.rows, description, columns)
+    rows = apply_steps(enriched, description.steps)
+    check_sink(rows, description.sink)
+    _check_streaming(rows)
+    observed = rows.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias("rows"))
+    return PlannedPipeline(observed, source.records, columns)
+
+
+def _enriched(rows: DataFrame, description: PipelineDescription, columns: RememberedColumns) -> DataFrame:
+    join = description.join
+    return enrich(
+        rows,
+        MasterTable(description.master),
+        on=list(join.on) if isinstance(join.on, tuple) else join.on,
+        how=join.how,
+        memory=join.memory_bytes,
+        algorithm=join.algorithm,
+        columns=columns.columns,
+        replace=join.replace,
+        suffix=join.suffix,
+        partitioning=join.partitioning,
+        name=description.name,
+        parameters=join.parameters,
+    )
+
+
+@contextmanager
+def _naming(table: str) -> Iterator[None]:
+    """Put the name of the table of the file before errors about what it says."""
+    try:
+        yield
+    except SemistreamError as error:
+        raise type(error)(f"{table} does not fit: {error}") from None
+
+
+def _check_streaming(rows: DataFrame) -> None:
+    """Raise an error about what Spark cannot do in a stream, which it would say only at the start of the query."""
+    java = java_of(rows.sparkSession)
+    checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    append = java.org.apache.spark.sql.streaming.OutputMode.Append()
+    try:
+        checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), append)
+    except PySparkException as error:
+        raise InvalidSettingError(f"[[transform]] cannot be done in a stream: {first_sentence(error)}.") from None

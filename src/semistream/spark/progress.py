@@ -1,0 +1,148 @@
+"""What Spark tells about the micro-batches of a query, together with what the enrichment counted in them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from semistream.spark.statistics import BatchStatistics, of_progress
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import (
+        QueryIdleEvent,
+        QueryProgressEvent,
+        QueryStartedEvent,
+        QueryTerminatedEvent,
+    )
+
+ROWS_WRITTEN = "semistream rows written"
+"""The name of the observation that counts what goes to the sink, which file sinks do not tell."""
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """One micro-batch: what came in, what went out, how long it took, and the counts of each enrichment."""
+
+    query: str
+    query_id: str
+    batch_id: int
+    timestamp: str
+    rows_in: int
+    rows_out: int | None
+    seconds: float
+    add_batch_seconds: float
+    backlog: int | None
+    enrichments: tuple[BatchStatistics, ...]
+
+    @property
+    def rows_in_per_second(self) -> float:
+        """Rows that came in, by the time of the whole batch."""
+        return self.rows_in / self.seconds if self.seconds else 0.0
+
+    @property
+    def rows_out_per_second(self) -> float:
+        """Rows that went to the sink, by the time of the whole batch."""
+        return (self.rows_out or 0) / self.seconds if self.seconds else 0.0
+
+    def rows(self) -> list[dict[str, Scalar]]:
+        """Return flat objects for files: one an enrichment, or one without counts if the batch had none."""
+        batch: dict[str, Scalar] = {
+            "query": self.query,
+            "query_id": self.query_id,
+            "batch_id": self.batch_id,
+            "timestamp": self.timestamp,
+            "batch_rows_in": self.rows_in,
+            "batch_rows_out": self.rows_out,
+            "batch_seconds": self.seconds,
+            "add_batch_seconds": self.add_batch_seconds,
+            "backlog": self.backlog,
+        }
+        return [{**batch, **one.as_dict(), **batch} for one in self.enrichments] or [batch]
+
+
+class ProgressListener(StreamingQueryListener):
+    """Hands the finished micro-batches of one query on, in their order, from a thread of its own.
+
+    An error in `on_batch` must not stop the query: the first one is kept in `error`, and the batches go on.
+    """
+
+    def __init__(self, query: str, on_batch: Callable[[BatchProgress], None]) -> None:
+        self._query = query
+        self._on_batch = on_batch
+        self._run_id: str | None = None
+        self.error: Exception | None = None
+        self.finished = threading.Event()
+        """Set when the query has ended and all its batches have been handed on."""
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Remember the run, because the event of its end does not tell its name."""
+        if event.name == self._query:
+            self._run_id = str(event.runId)
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Hand a batch on."""
+        if event.progress.name != self._query:
+            return
+        try:
+            self._on_batch(batch_progress(event.progress))
+        except Exception as error:
+            self.error = self.error or error
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Do nothing: nothing has happened."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Say that no more batches will come."""
+        if str(event.runId) == self._run_id:
+            self.finished.set()
+
+
+def batch_progress(progress: Any) -> BatchProgress:
+    """Return what Spark's progress report of a query says about its batch."""
+    observed: Mapping[str, Any] = progress.observedMetrics or {}
+    written = observed.get(ROWS_WRITTEN)
+    durations = progress.durationMs or {}
+    return BatchProgress(
+        query=progress.name,
+        query_id=str(progress.id),
+        batch_id=progress.batchId,
+        timestamp=progress.timestamp,
+        rows_in=progress.numInputRows,
+        rows_out=None if written is None else int(written["rows"]),
+        seconds=durations.get("triggerExecution", 0) / 1000,
+        add_batch_seconds=durations.get("addBatch", 0) / 1000,
+        backlog=_backlog(progress.sources),
+        enrichments=tuple(one for one in of_progress(observed) if one.tasks),
+    )
+
+
+def _backlog(sources: Any) -> int | None:
+    """Return how many rows wait in sources that tell their latest offset, or None if none does."""
+    known = []
+    for source in sources:
+        try:
+            latest, end = json.loads(source.latestOffset or "null"), json.loads(source.endOffset or "null")
+        except ValueError:
+            continue
+        if isinstance(latest, dict) and isinstance(end, dict):
+            known.append(_distance(latest, end))
+    return sum(known) if known else None
+
+
+def _distance(latest: Mapping[str, Any], end: Mapping[str, Any]) -> int:
+    """Return the sum of differences of all numbers in two offsets of the same form."""
+    total = 0
+    for name, value in latest.items():
+        other = end.get(name, 0)
+        if isinstance(value, dict):
+            total += _distance(value, other if isinstance(other, dict) else {})
+        elif isinstance(value, int) and isinstance(other, int):
+            total += max(0, value - other)
+    return total

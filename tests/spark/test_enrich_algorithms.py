@@ -1,0 +1,70 @@
+"""Every algorithm gives in a stream what Spark's own join gives in a batch, and counts what it does."""
+
+from __future__ import annotations
+
+from functools import reduce
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from enrich_runs import SalesStream, build, multiset, products, run_to_table, sales, spark_join, statistics
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+import semistream as ss
+from semistream.algorithms.registry import ALGORITHMS
+
+pytestmark = pytest.mark.xdist_group("spark")
+HOWS = ("inner", "left", "semi", "anti")
+BATCHES = 3
+ROWS = 300
+
+
+def test_every_algorithm_joins_a_stream_as_spark_joins_a_batch_and_its_statistics_add_up(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = build(tmp_path)
+    source = SalesStream(spark, tmp_path / "stream")
+    source.arrive(*(sales(number * ROWS, ROWS) for number in range(BATCHES)))
+    stream = source.stream()
+    wanted = [(algorithm, "left") for algorithm in ALGORITHMS]
+    wanted += [(algorithm, how) for algorithm in ("cachejoin", "meshjoin", "op-cachejoin") for how in HOWS]
+    wanted = list(dict.fromkeys(wanted))
+
+    def branch(algorithm: str, how: str) -> DataFrame:
+        enriched = ss.enrich(
+            stream, table, on="product_id", how=how, memory="48MB", algorithm=algorithm, name=f"{algorithm}.{how}"
+        )
+        for name, kind in (("name", "string"), ("price", "int")):
+            if name not in enriched.columns:
+                enriched = enriched.withColumn(name, F.lit(None).cast(kind))
+        return enriched.withColumn("branch", F.lit(f"{algorithm}.{how}"))
+
+    # One query for all of them: its tasks have one operator each, so that two workers do.
+    everything = reduce(DataFrame.unionAll, [branch(*choice) for choice in wanted])
+    written, query = run_to_table(everything, tmp_path / "checkpoint", "every_algorithm")
+    rows = written.toArrow()
+
+    batch = source.batch()
+    master = spark.createDataFrame(products())
+    expected = {how: multiset(spark_join(batch, master, {"product_id": "product_id"}, how)) for how in HOWS}
+    nulls = sum(row[1] is None for row in expected["left"].elements())
+    counted = statistics(query)
+    assert sorted(counted) == sorted(f"{algorithm}.{how}" for algorithm, how in wanted)
+    for algorithm, how in wanted:
+        name = f"{algorithm}.{how}"
+        of_branch = rows.filter(pc.equal(rows["branch"], name)).drop_columns(["branch"])
+        found = multiset(of_branch if how in ("inner", "left") else of_branch.drop_columns(["name", "price"]))
+        assert found == expected[how], name
+        batches = counted[name]
+        assert [told.batch_id for told in batches] == list(range(BATCHES)), name
+        assert [told.tuples_in for told in batches] == [ROWS] * BATCHES, name
+        for told in batches:
+            left = told.cache_hits + told.read_hits + told.absent + told.null_keys + told.refused
+            assert (told.tuples_out, told.refused) == (left, 0), name
+            assert told.tuples_out == told.tuples_in, name
+            assert told.version == 1, name
+            assert told.query_id == query.id, name
+            assert 0 < told.memory_bytes <= told.budget_bytes == 48_000_000, name
+        assert sum(told.rows_out for told in batches) == found.total(), name
+        assert sum(told.null_keys for told in batches) == nulls, name

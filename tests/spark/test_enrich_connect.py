@@ -1,0 +1,48 @@
+"""`enrich` on Spark Connect, where the driver is another process and has no SparkContext here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("grpc", reason="Spark Connect needs more packages")
+pytest.importorskip("zstandard", reason="Spark Connect needs more packages")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return what a program found that ran in a session of its own."""
+    program = Path(__file__).with_name("enrich_connect_session.py")
+    folder = tmp_path_factory.mktemp("connect")
+    finished = subprocess.run(
+        [sys.executable, str(program), str(folder)], capture_output=True, text=True, timeout=1200, check=False
+    )
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    told: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return told
+
+
+def test_batches_and_streams_are_enriched_and_pinned(found: dict[str, Any]) -> None:
+    assert found["batch"]
+    assert found["shuffled"]
+    assert found["stream"]
+    assert found["pinned"]
+
+
+def test_watermarks_travel_through(found: dict[str, Any]) -> None:
+    assert found["closed windows"] > 40
+
+
+def test_actions_that_give_their_pins_are_enriched_and_pinned(found: dict[str, Any]) -> None:
+    assert found["actions"] == {"0": 300, "1": 300, "2": 300}
+    assert found["pins of actions"] == ["0.json", "1.json", "2.json"]
+
+
+def test_statistics_reach_the_progress_of_a_query(found: dict[str, Any]) -> None:
+    assert found["statistics"] == [300, 300, 300]
