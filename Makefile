@@ -24,10 +24,10 @@ demo: install ## Enrich generated sales on Spark for a minute and prove the resu
 	$(BIN)/semistream demo
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: install ## The long tests too
-	$(BIN)/python -m pytest -n 2 -m "slow or soak"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or soak"
 
 test-spark: $(SPARK_STAMP) ## The Spark tests with another PySpark, in an environment of its own: PYSPARK=4.0.1
 	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup tests/spark

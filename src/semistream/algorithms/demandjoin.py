@@ -32,7 +32,10 @@ DEMANDJOIN = Recipe(
     page_choice=_planned_runs,
     caching=TupleCaching(lambda setting: FrequentLately(setting.cache_tuples), lambda _: LessUsedOverwrite()),
     split=lambda parameters: Split(
-        runs_share=parameters["runs_share"], cache_share=parameters["cache_share"], partition_bytes=8
+        runs_share=parameters["runs_share"],
+        cache_share=parameters["cache_share"],
+        cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
+        partition_bytes=8,
     ),
     parameters={"runs_share": 0.02, "cache_share": 0.25, "share": 0.2},
 )

@@ -44,7 +44,7 @@ ALGORITHMS: dict[str, Recipe] = {
     )
 }
 
-DEFAULT_ALGORITHM = SSCJ.name
+DEFAULT_ALGORITHM = DEMANDJOIN.name
 
 
 def algorithm_named(name: str) -> Recipe:

@@ -31,6 +31,8 @@ class Split:
     buffers: int = 1
     cache_share: float = 0.0
     """The share of memory that caches master data."""
+    cached_tuple_bytes: int = 0
+    """What the policies need for each cached tuple."""
     cache_reads: float = 0.0
     """Instead of a share: so many times the disk buffer."""
     blocks: bool = False
@@ -102,7 +104,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
-        cache_tuples=_cache_tuples(split, store, int(cache_bytes / row_bytes)),
+        cache_tuples=_cache_tuples(split, store, int(cache_bytes / (row_bytes + split.cached_tuple_bytes))),
         cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
         cache_variable_bytes=cache_bytes,
         handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
@@ -170,7 +172,7 @@ def real_sizes(
         slots = int(slots * 0.97)
     _require(slots, memory, int(needed + _FEWEST_SLOTS * (64 + elsewhere)))
     budget.reserve("waiting tuples", budget.free_bytes)
-    per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes
+    per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + split.cached_tuple_bytes
     cache_tuples = _cache_tuples(split, store, _fitting_tuples(cache_bytes, per_cached))
     cache_variable_bytes = cache_tuples * cached_variable_bytes * 1.25
     return Sizes(

@@ -32,8 +32,6 @@ from semistream.store.paged_file.unchanged import unchanged_since
 _SPARK_VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 _IDLE_SECONDS = 600.0
 """A join that was not used for so long gives its memory to the others."""
-_USES_PER_AGE = 10
-"""How often the entries of a cache are used on average before its counts are halved."""
 _REFILL_SECONDS = 1.0
 """How long a new worker may take over saved rows."""
 _FIRST_SAVE_SECONDS = 1.0
@@ -77,7 +75,6 @@ class HeldJoin:
         self._save_after = time.monotonic() + _FIRST_SAVE_SECONDS
         self._save_pause = _FIRST_SAVE_SECONDS
         self._saved_admissions = 0
-        self._aged_hits = 0
 
     def session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> JoinSession:
         """Return a session for the request; what is cached survives other versions, memory sizes and streams."""
@@ -109,7 +106,6 @@ class HeldJoin:
         self._store, self._cache, self._memory_bytes = store, cache, memory_bytes
         self._session, self._stream = session, stream
         self._saved_admissions = session.stats.cache_admissions
-        self._aged_hits = session.stats.cache_hits
         return session
 
     def park(self, memory_bytes: int) -> None:
@@ -130,15 +126,6 @@ class HeldJoin:
     def cached_rows(self) -> int:
         """How many entries the cache has."""
         return self._cache.cache.count if isinstance(self._cache, CachedTuples) else 0
-
-    def age_now_and_then(self) -> None:
-        """Let the cache forget half of what it has counted once each entry has been used some times on average."""
-        if self._session is None or not isinstance(self._cache, CachedTuples):
-            return
-        hits = self._session.stats.cache_hits
-        if hits - self._aged_hits > _USES_PER_AGE * self._cache.cache.capacity:
-            self._cache.cache.age()
-            self._aged_hits = hits
 
     def save_now_and_then(self) -> None:
         """Save what is cached for other workers, less and less often, and only if it has changed."""
@@ -200,7 +187,6 @@ class Worker:
 
     def end_task(self, held: HeldJoin) -> None:
         """Do what keeps later tasks fast."""
-        held.age_now_and_then()
         held.save_now_and_then()
         if not self._frozen:
             # Spark collects garbage after every task, which takes long while all of numba's objects are looked at.

@@ -58,8 +58,10 @@ class FrequentLately(Admission):
     A sketch counts what was asked for and not cached. The counts are halved after each `window` of tuples.
     """
 
-    KEYS_PER_ENTRY = 8
-    """How many keys the sketch tells apart for each entry of the cache."""
+    KEYS_PER_ENTRY = 4
+    """How many keys the sketch tells apart for each entry of the cache, at least."""
+    ENTRY_BYTES = 32
+    """What the sketch takes for each entry of the cache, at most."""
     USES_PER_ENTRY = 10
 
     def __init__(self, cache_tuples: int) -> None:
