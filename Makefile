@@ -43,8 +43,8 @@ test-cluster: install ## The tests with a standalone cluster on loopback and wit
 	$(BIN)/python -m pytest -m slow tests/integration/test_cluster.py
 
 lint: install ## ruff, mypy (strict) and the import rule
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples scripts
+	$(BIN)/ruff format --check src tests benchmarks examples scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,10 @@ pytestmark = pytest.mark.xdist_group("spark")
 LONGEST_SECONDS = 120
 PLAN = SalesPlan(products=1_000, stride=2, absent=0.1, rate=2_000.0, arrivals="bursty", seed=5)
 OPTIONS = {"products": 1_000, "stride": 2, "absent": 0.1, "rate": 2_000, "arrivals": "bursty", "seed": 5}
+takes_all_at_one_start = pytest.mark.skipif(
+    tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 2),
+    reason="before 4.2 availableNow takes one batch of a Python source at each start",
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -90,6 +95,7 @@ def test_the_zone_of_the_session_does_not_move_the_dates(spark: SparkSession) ->
     assert _sorted(rows).equals(_first_sales(100))
 
 
+@takes_all_at_one_start
 def test_a_stream_stopped_and_started_again_gives_each_sale_once(spark: SparkSession, tmp_path: Path) -> None:
     gathered = Batches()
     _run(spark, tmp_path, gathered, rowsPerBatch=1_000, rows=2_500)
@@ -99,6 +105,7 @@ def test_a_stream_stopped_and_started_again_gives_each_sale_once(spark: SparkSes
     assert pa.concat_tables(gathered.tables.values()).equals(_first_sales(4_000))
 
 
+@takes_all_at_one_start
 def test_a_batch_that_was_not_committed_is_repeated_exactly(spark: SparkSession, tmp_path: Path) -> None:
     first, again = Batches(), Batches()
     _run(spark, tmp_path, first, rowsPerBatch=1_000, rows=2_000, partitions=1)

@@ -10,6 +10,11 @@ class SemistreamError(Exception):
 class BudgetTooSmallError(SemistreamError):
     """The memory budget is below the minimum that the join needs."""
 
+    def __init__(self, message: str, needed_bytes: float = 0.0) -> None:
+        super().__init__(message)
+        self.needed_bytes = needed_bytes
+        """About what would be enough, where it is known."""
+
 
 class BudgetExceededError(SemistreamError):
     """A component asked for more bytes than its budget has left."""

@@ -240,7 +240,9 @@ def _partition_bytes(store: MasterStore, pages: int) -> int:
 
 def _require(slots: int, memory: int, needed: int) -> None:
     if slots < _FEWEST_SLOTS:
+        enough = max(needed, memory + 1) * 1.1
         raise BudgetTooSmallError(
             f"A memory of {format_bytes(memory)} is too small for this master table and algorithm: "
-            f"give at least about {format_bytes(max(needed, memory + 1) * 1.1)}."
+            f"give at least about {format_bytes(enough)}.",
+            enough,
         )

@@ -15,15 +15,18 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from semistream.algorithms.assembly import check_parameters
+from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
-from semistream.core.budget import format_bytes, parse_bytes
+from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
+from semistream.engine.fixed_column import fixed_width
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.joining import JoinSession
 from semistream.joining.batches import On, key_pairs
 from semistream.spark.master_types import arrow_schema
 from semistream.spark.partitioning import Partitioning, partitioned
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
-from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.task import JOIN_SHARE, EnrichTask, Pin
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 _STATISTICS = "statistics"
 _SMALLEST_MEMORY = 4_000_000
+_USUAL_TEXT_BYTES = 16
 _CACHE_DEFAULTS = {"cache_share": 0.3, "threshold": 0.5}
 """What fits micro-batches: all that ever waits is one of them, so the cache may be large; and a master tuple that was
 asked for by one row of a few thousand is already more frequent than most."""
@@ -79,6 +83,8 @@ def enrich(
         stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
         plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
         store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
+        chosen = _parameters(recipe.parameters, parameters)
+        _check_budget(memory_bytes, store, plan, stream, recipe, chosen)
         output = _output_schema(spark_schema, store, plan)
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
@@ -95,7 +101,7 @@ def enrich(
         table=table.path,
         pin=_pin(pin, None if df.isStreaming else version),
         algorithm=algorithm,
-        parameters=_parameters(recipe.parameters, parameters),
+        parameters=chosen,
         plan=_by_position(plan, keys),
         master_schema=master_schema,
         declared=arrow_schema(inner, ()),
@@ -115,6 +121,35 @@ def _checked_memory(memory: int | str) -> int:
             f"give at least {format_bytes(_SMALLEST_MEMORY)}."
         )
     return memory_bytes
+
+
+def _check_budget(
+    memory_bytes: int,
+    store: MasterStore,
+    plan: OutputPlan,
+    stream: pa.Schema,
+    recipe: Recipe,
+    parameters: Mapping[str, float],
+) -> None:
+    """Raise an error if a worker alone with this join had too little memory for rows of usual size."""
+    budget = MemoryBudget(int(memory_bytes * JOIN_SHARE))
+    row_bytes = sum(fixed_width(field.type) or _USUAL_TEXT_BYTES for field in stream)
+    try:
+        JoinSession(
+            store,
+            plan,
+            stream,
+            recipe=recipe,
+            budget=budget,
+            stream_row_bytes=row_bytes,
+            parameters=parameters,
+            finish_by_demand=True,
+        )
+    except BudgetTooSmallError as error:
+        raise BudgetTooSmallError(
+            f"A memory of {format_bytes(memory_bytes)} is too small for this master table and algorithm: "
+            f"give at least about {format_bytes(error.needed_bytes / JOIN_SHARE)}."
+        ) from None
 
 
 def _absolute(master: MasterTable | str | os.PathLike[str]) -> MasterTable:

@@ -156,8 +156,10 @@ def of_progress(observed: Any) -> list[BatchStatistics]:
     found = []
     for metric, row in dict(observed).items():
         if metric.startswith(METRIC_PREFIX):
-            # Spark Connect gives the values of the row without their names.
-            tasks = row[TASKS_FIELD] if TASKS_FIELD in row.__fields__ else row["values"][0]
+            try:
+                tasks = row[TASKS_FIELD]
+            except (KeyError, ValueError):  # Spark Connect gives the values of the row without their names
+                tasks = row["values"][0]
             found.append(BatchStatistics.of(metric.removeprefix(METRIC_PREFIX), tasks or []))
     return found
 

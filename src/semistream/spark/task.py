@@ -23,7 +23,7 @@ from semistream.store.paged_file import pins
 
 _OUTPUT_ROWS = 32_768
 _ROW = pa.field("row", pa.int64(), nullable=False)
-_JOIN_SHARE = 0.75
+JOIN_SHARE = 0.75
 """What the join itself has of the memory; the rest holds a chunk of rows, before and after it is joined."""
 
 
@@ -94,7 +94,7 @@ class EnrichTask:
             _with_row(self.plan, first.schema),
             first.schema.append(_ROW),
             self.master_schema,
-            int(self.memory_bytes * _JOIN_SHARE),
+            int(self.memory_bytes * JOIN_SHARE),
         )
         held, session = WORKER.join_for(request, version, typical_row_bytes(first, self.memory_bytes) + 8)
         before = deepcopy(session.stats)
@@ -123,7 +123,7 @@ class EnrichTask:
         self, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], session: JoinSession
     ) -> Iterator[list[pa.RecordBatch]]:
         """Yield batches in groups that fit into memory before and after the join, and of which all rows may wait."""
-        limit_bytes = (1 - _JOIN_SHARE) * self.memory_bytes
+        limit_bytes = (1 - JOIN_SHARE) * self.memory_bytes
         limit_rows = session.assembly.sizes.waiting_slots - first.num_rows
         store = session.store
         master_row_bytes = store.range_bytes(0, store.page_count - 1) / store.row_count if store.row_count else 0
