@@ -87,7 +87,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     wanted = _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES
     pages = partition_pages(store, min(wanted, memory // 16))
     if split.runs_share:
-        pages = _smallest_pages(split, store, memory)
+        pages = _smallest_pages(store, split.partition_bytes, memory)
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
@@ -138,7 +138,7 @@ def real_sizes(
     usual = min(max(memory // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     if split.runs_share:
-        pages = _smallest_pages(split, store, memory)
+        pages = _smallest_pages(store, 32 + split.partition_bytes, memory)
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
@@ -191,9 +191,9 @@ def real_sizes(
     )
 
 
-def _smallest_pages(split: Split, store: MasterStore, memory: int) -> int:
-    """Return how many pages a partition must have so that the book-keeping takes a sixteenth of the memory at most."""
-    return max(1, -(-store.page_count * (32 + split.partition_bytes) * 16 // memory))
+def _smallest_pages(store: MasterStore, partition_bytes: int, memory: int) -> int:
+    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most."""
+    return max(1, -(-store.page_count * partition_bytes * 32 // memory))
 
 
 def _wanted_read_bytes(split: Split, store: MasterStore) -> int:
