@@ -77,6 +77,8 @@ class Assembly:
         self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0
         budget.reserve("last reads", self._finish_bytes)
         self.sizes = self._sizes(accounting)
+        if finish_by_demand:  # by then no other read is under way
+            self._finish_bytes += budget.by_component()["disk buffer"]
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         largest_bytes = self.largest_row_bytes if plan is not None else None
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)

@@ -299,6 +299,7 @@ class JoinLoop:
         for partitions, pages, needing in self._reader.read_demanded(drained, self._finish_bytes):
             self._join_pages(partitions, pages, needing, whole=False)
             self._finishing -= len(needing.codes)
+            del pages  # so that the next read has its memory
             yield
         self._end_round()
 
