@@ -85,8 +85,9 @@ def test_the_end_of_a_run_reads_only_pages_that_are_needed(store: MasterStore) -
     assert joining.stats.read_requests == 2
 
 
-def test_neighbouring_pages_are_one_request(store: MasterStore) -> None:
-    joining = session(store, "hybridjoin", memory=4_000_000)
+@pytest.mark.parametrize("algorithm", ["hybridjoin", "demandjoin"])
+def test_neighbouring_pages_are_one_request(store: MasterStore, algorithm: str) -> None:
+    joining = session(store, algorithm, memory=4_000_000)
     keys = np.arange(0, 200, 2)
     list(joining.run([pa.record_batch([pa.array(keys), pa.array(["a"] * 100)], schema=STREAM_SCHEMA)]))
     assert joining.stats.page_reads > 2

@@ -296,7 +296,8 @@ class JoinLoop:
         self._answer_from_pinned()
         self._finishing = self.waiting.count
         drained = self.waiting.drain(np.flatnonzero(self.waiting.counts))
-        for partitions, pages, needing in self._reader.read_demanded(drained, self._finish_bytes):
+        across = self._choice.merges
+        for partitions, pages, needing in self._reader.read_demanded(drained, self._finish_bytes, across=across):
             self._join_pages(partitions, pages, needing, whole=False)
             self._finishing -= len(needing.codes)
             del pages  # so that the next read has its memory

@@ -58,11 +58,13 @@ class PartitionReader:
         in_flight = self._clock.costs.most_in_flight if isinstance(self._clock, ModelClock) else 1
         return self._read(first[starts], last[ends], continued=False, in_flight=min(in_flight, len(starts)))
 
-    def read_demanded(self, drained: Drained, read_bytes: int) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
+    def read_demanded(
+        self, drained: Drained, read_bytes: int, *, across: bool
+    ) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
         """Read only the pages that tuples need, in the order of the table and about `read_bytes` at a time.
 
         Yields the partition of each range that was read, the ranges, and the tuples that need them; neighbouring pages
-        of one partition are one range and one request.
+        of one partition, or with `across` of any, are one range and one request.
         """
         located = self._store.locate(drained.codes)
         order = np.argsort(located, kind="stable")
@@ -73,7 +75,8 @@ class PartitionReader:
         for begin in range(0, len(needed), step):
             some = needed[begin : begin + step]
             partitions = self.partitions.holding(some)
-            breaks = np.flatnonzero((np.diff(some, prepend=-2) > 1) | (np.diff(partitions, prepend=-1) > 0))
+            parted = np.diff(some, prepend=-2) > 1
+            breaks = np.flatnonzero(parted if across else parted | (np.diff(partitions, prepend=-1) > 0))
             first, last = some[breaks], some[np.append(breaks[1:], len(some)) - 1]
             end = int(starts[begin + step]) if begin + step < len(needed) else len(order)
             chosen = order[starts[begin] : end]
