@@ -8,9 +8,9 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
-from semistream.core.compile import kernel
 from semistream.core.costs import NO_COSTS
 from semistream.core.stats import JoinStats
+from semistream.engine.arrivals import split_arrivals
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import match
 from semistream.engine.output import Output
@@ -201,7 +201,7 @@ class JoinLoop:
             miss_seconds = costs.take_seconds + costs.probe_seconds + self._enter_seconds
             with cache.guard:
                 slots = cache.probe(codes, partitions)
-                hits, misses, consumed = _split(slots, room, limit_seconds, hit_seconds, miss_seconds)
+                hits, misses, consumed = split_arrivals(slots, room, limit_seconds, hit_seconds, miss_seconds)
                 if len(hits):
                     absent = cache.answer(codes[hits], chunk, rows[hits], slots[hits].astype(np.int64), self._output)
             if len(misses):
@@ -363,42 +363,3 @@ class JoinLoop:
 
     def _is_finished(self) -> bool:
         return not self._inside and not self._has_input() and self._chunk is None and self._stream.ended
-
-
-def _split(
-    slots: Int32Array, room: int, limit_seconds: float, hit_seconds: float, miss_seconds: float
-) -> tuple[Int64Array, Int64Array, int]:
-    """Return the tuples that hit and those that miss, in order, until misses fill the room or time is used up."""
-    hits = np.empty(len(slots), dtype=np.int64)
-    misses = np.empty(min(len(slots), room), dtype=np.int64)
-    hit_count, miss_count, consumed = _split_kernel(slots, room, limit_seconds, hit_seconds, miss_seconds, hits, misses)
-    return hits[:hit_count], misses[:miss_count], consumed
-
-
-@kernel
-def _split_kernel(
-    slots: Int32Array,
-    room: int,
-    limit_seconds: float,
-    hit_seconds: float,
-    miss_seconds: float,
-    hits: Int64Array,
-    misses: Int64Array,
-) -> tuple[int, int, int]:
-    hit_count = 0
-    miss_count = 0
-    seconds = 0.0
-    for index in range(slots.shape[0]):
-        if seconds >= limit_seconds and index > 0:
-            return hit_count, miss_count, index
-        if slots[index] >= 0:
-            hits[hit_count] = index
-            hit_count += 1
-            seconds += hit_seconds
-        else:
-            if miss_count == room:
-                return hit_count, miss_count, index
-            misses[miss_count] = index
-            miss_count += 1
-            seconds += miss_seconds
-    return hit_count, miss_count, slots.shape[0]
