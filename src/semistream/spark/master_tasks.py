@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -85,7 +86,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class SortedRowsTask:
+class SortedRowsTask(ABC):
     """Writes the rows of a partition, which come coded and sorted, into a file in the directory of the table."""
 
     directory: str
@@ -113,8 +114,9 @@ class SortedRowsTask:
             pass
         yield pa.RecordBatch.from_pylist([report], schema=_REPORT_SCHEMA)
 
+    @abstractmethod
     def _part(self, rows: _Arriving) -> Part:
-        raise NotImplementedError
+        """Write the rows and return their file."""
 
 
 @dataclass(frozen=True)
