@@ -31,9 +31,9 @@ def test_waits_are_measured_in_seconds_and_in_tuples() -> None:
     clock, stats = ModelClock(PAPERS), JoinStats()
     waits = Waits(clock, stats)
     waits.arrive(chunk_at(0, 3), 0, 3)
-    clock.charge(2.0)
+    clock.advance(2.0)
     waits.arrive(chunk_at(3, 4), 0, 4)
-    clock.charge(1.0)
+    clock.advance(1.0)
     waits.oldest_left(1)
     waits.leave(7)
     assert stats.max_wait_tuples == 5

@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 
+import numpy as np
+
 from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.recipe import Recipe
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock, ModelClock, WallClock
-from semistream.core.costs import CostProfile
+from semistream.core.costs import CostProfile, Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.stream_input import KeyInput
 from semistream.store.contract import MasterStore
@@ -19,7 +21,10 @@ from semistream.workload import Workload
 
 _WARM_UP_QUEUES = 3.0
 _ENOUGH_QUEUES = 10
+_PARTS = 10
 _ENOUGH_TUPLES = 10_000
+_MOST_TUPLES = 400_000_000
+"""A measurement ends here even if hardly any tuple passes the disk phase."""
 WITHOUT_A_QUEUE = ("inlj", "oracle")
 """Algorithms that answer tuples as they come."""
 
@@ -37,6 +42,12 @@ class Measurement:
     """The most bytes of the budget that were held at one time."""
     fills_a_queue: bool = True
     """Tuples wait until the queue is full; otherwise they are answered as they come."""
+    operations: Operations | None = None
+    """What was done, on the model clock."""
+    part_rates: tuple[float, ...] = ()
+    """The service rate in each of up to ten equal parts of the measured time."""
+    cache_tuples: int = 0
+    """How many master tuples the cache may hold."""
 
     @property
     def service_rate(self) -> float:
@@ -58,6 +69,7 @@ def measure(
     *,
     memory: int | str,
     tuples: int,
+    queues: float = 0,
     profile: CostProfile | None = None,
     accounting: str = "real",
     seed: int = 0,
@@ -67,7 +79,8 @@ def measure(
 ) -> Measurement:
     """Join until `tuples` have left after the warm-up, or for `seconds`; on the model clock if a profile is given.
 
-    The warm-up fills the queue and lets three times its size leave through the disk phase.
+    The warm-up fills the queue and lets three times its size leave through the disk phase. With `queues` the
+    measurement goes on until so many times the queue's size has left through the disk phase.
     """
     clock: Clock = WallClock() if profile is None else ModelClock(profile)
     assembly = Assembly(
@@ -83,14 +96,21 @@ def measure(
     limit = 20 * warm
     try:
         for _ in rounds:
-            if stats.read_hits + stats.absent >= warm or stats.tuples_out >= limit:
+            if _left_by_disk(stats) >= warm or stats.tuples_out >= limit:
                 break
         before, started = copy(stats), clock.now()
+        operations = copy(clock.operations) if isinstance(clock, ModelClock) else None
+        least = min(queues * assembly.sizes.waiting_slots, _MOST_TUPLES) if fills_a_queue else 0
+        moments = [(0, 0.0)]
         for _ in rounds:
             done = stats.tuples_out - before.tuples_out
+            moments.append((done, clock.now() - started))
             if progress is not None:
                 progress(done, tuples)
-            if (done >= tuples and seconds is None) or (seconds is not None and clock.now() - started >= seconds):
+            if seconds is not None:
+                if clock.now() - started >= seconds:
+                    break
+            elif done >= tuples and (done >= _MOST_TUPLES or _left_by_disk(stats) - _left_by_disk(before) >= least):
                 break
     finally:
         loop.close()
@@ -104,4 +124,19 @@ def measure(
         time.perf_counter() - began,
         peak_memory_bytes=assembly.budget.peak_bytes,
         fills_a_queue=fills_a_queue,
+        operations=clock.operations.since(operations) if isinstance(clock, ModelClock) and operations else None,
+        part_rates=_part_rates(moments),
+        cache_tuples=assembly.sizes.cache_tuples,
     )
+
+
+def _left_by_disk(stats: JoinStats) -> int:
+    return stats.read_hits + stats.absent
+
+
+def _part_rates(moments: list[tuple[int, float]]) -> tuple[float, ...]:
+    """Return the rates in equal parts of the time, from the tuples that had left at each moment."""
+    done, at = np.array(moments, dtype=np.float64).T
+    edges = np.unique(np.searchsorted(at, np.linspace(0, at[-1], _PARTS + 1)))
+    spans = np.diff(at[edges])
+    return tuple((np.diff(done[edges])[spans > 0] / spans[spans > 0]).tolist())

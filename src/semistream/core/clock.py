@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from semistream.core.costs import CostProfile
+from semistream.core.costs import CostProfile, Operations
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Clock(Protocol):
     def now(self) -> float:
         """Return the seconds since the clock was made."""
 
-    def charge(self, seconds: float) -> None:
-        """Let `seconds` of work pass."""
+    def charge(self, operations: Operations) -> None:
+        """Let the time of some operations pass."""
 
     def sleep_until(self, moment: float) -> None:
         """Let time pass until `moment`; return at once if it is past."""
@@ -50,7 +50,7 @@ class WallClock:
         """Return the real seconds since the clock was made."""
         return time.perf_counter() - self._start
 
-    def charge(self, seconds: float) -> None:
+    def charge(self, operations: Operations) -> None:
         """Ignore the charge: real work takes its own time."""
 
     def sleep_until(self, moment: float) -> None:
@@ -67,6 +67,8 @@ class ModelClock:
 
     def __init__(self, costs: CostProfile) -> None:
         self.costs = costs
+        self.operations = Operations()
+        """All that was charged so far, also what ran beside other work."""
         self._now = 0.0
         self._lap: Lap | None = None
 
@@ -74,7 +76,12 @@ class ModelClock:
         """Return the seconds charged so far."""
         return self._now
 
-    def charge(self, seconds: float) -> None:
+    def charge(self, operations: Operations) -> None:
+        """Count the operations, and advance by what they cost."""
+        self.operations.add(operations)
+        self.advance(self.costs.seconds(operations))
+
+    def advance(self, seconds: float) -> None:
         """Advance by `seconds`, or add them to the open lap."""
         if self._lap is None:
             self._now += seconds

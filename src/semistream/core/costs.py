@@ -2,9 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from semistream.core.errors import InvalidSettingError
+
+
+@dataclass(slots=True)
+class Operations:
+    """How often each operation of the cost models was done."""
+
+    seeks: float = 0
+    """Requests at a random place; of those whose latencies overlap only one is counted."""
+    continuations: float = 0
+    """Requests that continue where the one before ended."""
+    bytes_read: float = 0
+    probes: float = 0
+    outputs: float = 0
+    removals: float = 0
+    takes: float = 0
+    appends: float = 0
+    frequency_checks: float = 0
+    hand_overs: float = 0
+
+    def add(self, other: Operations) -> None:
+        """Count the operations of `other`, too."""
+        for name in _OPERATION_NAMES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def since(self, earlier: Operations) -> Operations:
+        """Return what was counted after `earlier`."""
+        return Operations(*(getattr(self, name) - getattr(earlier, name) for name in _OPERATION_NAMES))
+
+
+_OPERATION_NAMES = tuple(field.name for field in fields(Operations))
 
 
 @dataclass(frozen=True)
@@ -32,6 +62,21 @@ class CostProfile:
         """Return the time of one request alone: c_IO(size)."""
         latency = self.request_seconds if sequential else self.seek_seconds
         return latency + size_bytes / self.bytes_per_second
+
+    def seconds(self, operations: Operations) -> float:
+        """Return what operations take that are done one after the other."""
+        return (
+            operations.seeks * self.seek_seconds
+            + operations.continuations * self.request_seconds
+            + operations.bytes_read / self.bytes_per_second
+            + operations.probes * self.probe_seconds
+            + operations.outputs * self.output_seconds
+            + operations.removals * self.remove_seconds
+            + operations.takes * self.take_seconds
+            + operations.appends * self.append_seconds
+            + operations.frequency_checks * self.frequency_seconds
+            + operations.hand_overs * self.hand_over_seconds
+        )
 
 
 _MICROSECOND = 1e-6

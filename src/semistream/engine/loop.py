@@ -8,7 +8,7 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
-from semistream.core.costs import NO_COSTS
+from semistream.core.costs import NO_COSTS, Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.arrivals import split_arrivals
 from semistream.engine.cache_stages import CacheStage
@@ -195,7 +195,7 @@ class JoinLoop:
         if cache is None:
             consumed = min(len(codes), room)
             self._enter(chunk, codes[:consumed], partitions[:consumed], rows[:consumed])
-            seconds = consumed * (costs.take_seconds + self._enter_seconds)
+            entered = consumed
         else:
             hit_seconds = costs.take_seconds + costs.probe_seconds + costs.output_seconds
             miss_seconds = costs.take_seconds + costs.probe_seconds + self._enter_seconds
@@ -208,21 +208,26 @@ class JoinLoop:
                 self._enter(chunk, codes[misses], partitions[misses], rows[misses])
             self._hit_rate += (len(hits) / consumed - self._hit_rate) * 0.2
             self.stats.cache_hits += len(hits) - absent
-            seconds = len(hits) * hit_seconds + len(misses) * miss_seconds
+            entered = len(misses)
         self._waits.arrive(chunk, self._used, consumed)
         if cache is not None:
             self._leave(len(hits), absent=absent)
         self.stats.tuples_in += consumed
         self._taken += consumed
         self._used += consumed
-        self.clock.charge(seconds)
+        operations = Operations(takes=consumed, probes=consumed if cache is not None else 0, outputs=len(hits))
+        self._count_entered(operations, entered)
+        self.clock.charge(operations)
         if self._used == len(chunk.codes):
             self._chunk = None
-        return seconds if isinstance(self.clock, ModelClock) else self.clock.now() - before
+        return costs.seconds(operations) if isinstance(self.clock, ModelClock) else self.clock.now() - before
 
     @property
     def _enter_seconds(self) -> float:
         return self._costs.append_seconds
+
+    def _count_entered(self, operations: Operations, count: int) -> None:
+        operations.appends = count
 
     def _enter(self, chunk: Chunk, codes: Int64Array, partitions: Int32Array, rows: Int64Array) -> None:
         added = self.waiting.add(codes, partitions, self._references(chunk, rows))
@@ -312,7 +317,7 @@ class JoinLoop:
     def _answer_from_pinned(self) -> None:
         if self._cache is None or self._cache.probes_on_arrival:
             return
-        self.clock.charge(self._cache.probed_rows() * self._costs.probe_seconds)
+        self.clock.charge(Operations(probes=self._cache.probed_rows()))
         for drained, pages in self._cache.answer_waiting(self.waiting):
             self._answer(drained, pages, from_cache=True)
 
@@ -321,11 +326,9 @@ class JoinLoop:
         self._join_pages(partitions, pages, self.waiting.drain(partitions), whole=True)
 
     def _join_pages(self, partitions: Int64Array, pages: PageSet, drained: Drained, *, whole: bool) -> None:
-        costs, cache = self._costs, self._cache
-        per_row = costs.probe_seconds
-        if cache is not None and cache.counts_frequencies:
-            per_row += costs.frequency_seconds
-        self.clock.charge(len(pages.codes) * per_row)
+        cache, probed = self._cache, len(pages.codes)
+        counted = cache is not None and cache.counts_frequencies
+        self.clock.charge(Operations(probes=probed, frequency_checks=probed if counted else 0))
         rows = self._answer(drained, pages, from_cache=False)
         if cache is not None:
             with cache.guard:
@@ -339,7 +342,7 @@ class JoinLoop:
     def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:
         count = len(drained.codes)
         rows, found = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
-        self.clock.charge(count * (self._costs.output_seconds + self._costs.remove_seconds))
+        self.clock.charge(Operations(outputs=count, removals=count))
         if from_cache:
             self.stats.cache_hits += found
         else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
+from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.partitions import Partitions
 from semistream.engine.waiting import Drained
@@ -99,10 +100,14 @@ class PartitionReader:
             stats.read_requests += len(first)
             stats.page_reads += int((last - first).sum()) + len(first)
             stats.bytes_read += size_bytes
-        if isinstance(self._clock, ModelClock):
-            costs = self._clock.costs
-            latency = costs.request_seconds if continued else costs.seek_seconds
-            self._clock.charge(len(first) * latency / in_flight + size_bytes / costs.bytes_per_second)
+        latencies = len(first) / in_flight
+        self._clock.charge(
+            Operations(
+                seeks=0 if continued else latencies,
+                continuations=latencies if continued else 0,
+                bytes_read=size_bytes,
+            )
+        )
         return pages
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
+from semistream.core.costs import Operations
 from semistream.engine.loop import JoinLoop
 from semistream.engine.stream_input import Chunk
 from semistream.store.contract import PageSet
@@ -63,6 +64,9 @@ class SideBySideLoop(JoinLoop):
     def _enter_seconds(self) -> float:
         return self._costs.hand_over_seconds
 
+    def _count_entered(self, operations: Operations, count: int) -> None:
+        operations.hand_overs = count
+
     def _enter(self, chunk: Chunk, codes: Int64Array, partitions: Int32Array, rows: Int64Array) -> None:
         references = self._references(chunk, rows)
         with self._changed:
@@ -79,7 +83,7 @@ class SideBySideLoop(JoinLoop):
                 if moved < len(codes):
                     self._handover.appendleft((codes[moved:], partitions[moved:], references[moved:]))
                 self._handover_count -= moved
-                self.clock.charge(moved * (self._costs.take_seconds + self._costs.append_seconds))
+                self.clock.charge(Operations(takes=moved, appends=moved))
             if self._handover_count <= self.handover_slots // 2:
                 self._changed.notify_all()
 
@@ -94,7 +98,7 @@ class SideBySideLoop(JoinLoop):
                     self._simulated_read(clock)
             with clock.lap() as stream:
                 self._take_in(disk.seconds if worked else float("inf"))
-            clock.charge(max(disk.seconds, stream.seconds))
+            clock.advance(max(disk.seconds, stream.seconds))
             if self._is_finished():
                 return
             if not self._inside and not self._has_input():
@@ -109,7 +113,7 @@ class SideBySideLoop(JoinLoop):
         with clock.lap() as probe:
             self._probe(partitions, pages)
         ahead = max(load.seconds, probe.seconds)
-        clock.charge(load.seconds + probe.seconds if buffers == 1 else ahead)
+        clock.advance(load.seconds + probe.seconds if buffers == 1 else ahead)
 
     # On the wall clock.
 
