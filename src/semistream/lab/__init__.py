@@ -1,0 +1,1 @@
+"""The papers' experiments: plans, what was measured, and what it says about each claim."""

@@ -1,0 +1,101 @@
+"""What was measured, as those who judge claims ask for it: by experiment, series and place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from semistream.core.arrays import Float64Array
+from semistream.core.costs import Operations, profile_named
+from semistream.lab.plan import Plan, PlannedPoint, can_be_priced_again
+from semistream.lab.point import Row, varied
+from semistream.lab.variants import AS_ASSUMED, Variant
+
+OPERATION_COLUMNS = tuple(field.name for field in fields(Operations))
+"""The columns of a row that count operations are these names behind `operations_`."""
+
+
+class NotMeasuredError(LookupError):
+    """A claim asked for a run that has not been made."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The results of all experiments for one order of ranks and one variant of the cost constants."""
+
+    plans: Mapping[str, Plan]
+    find: Callable[[str], Row | None]
+    """Returns the result of a point by its digest."""
+    ranks: str = "sorted"
+    variant: Variant = AS_ASSUMED
+    scale: float = 1.0
+    clock: str = "model"
+
+    def xs(self, experiment: str) -> list[float]:
+        """Return the places along the x axis."""
+        return list(self._plan(experiment).x.values)
+
+    def series(self, experiment: str) -> list[str]:
+        """Return the labels of the series."""
+        return [series.label for series in self._plan(experiment).series]
+
+    def value(self, experiment: str, series: str, x: float, metric: str | None = None) -> float:
+        """Return a measured number, the mean over all seeds; by default what the experiment draws."""
+        name = metric or self._plan(experiment).metric.name
+        return float(np.mean([_number(row, name) for row in self.rows(experiment, series, x)]))
+
+    def curve(self, experiment: str, series: str, metric: str | None = None) -> Float64Array:
+        """Return a number at every place of the x axis."""
+        return np.array([self.value(experiment, series, x, metric) for x in self.xs(experiment)])
+
+    def rows(self, experiment: str, series: str, x: float) -> list[Row]:
+        """Return the results at one place, one for each seed."""
+        rows = [self._row(one) for one in self._planned(experiment) if one.series == series and one.x == x]
+        if not rows:
+            raise NotMeasuredError(f"{experiment} has no series {series!r} at {x:g}")
+        return rows
+
+    def _plan(self, experiment: str) -> Plan:
+        if experiment not in self.plans:
+            raise NotMeasuredError(f"there is no experiment {experiment}")
+        return self.plans[experiment]
+
+    def _planned(self, experiment: str) -> list[PlannedPoint]:
+        plan = self._plan(experiment)
+        ranks = self.ranks if self.ranks in plan.ranks else plan.ranks[0]
+        points = plan.points(scale=self.scale, clock=self.clock)
+        return [one for one in points if one.point.ranks == ranks and not one.point.factors]
+
+    def _row(self, planned: PlannedPoint) -> Row:
+        point = planned.point
+        if self.variant.factors and not can_be_priced_again(point):
+            point = replace(point, factors=self.variant.factors)
+        row = self.find(point.digest)
+        if row is None:
+            raise NotMeasuredError(f"{planned.series} at {planned.x:g} has not been run")
+        if self.variant.factors and not point.factors:
+            return priced_again(row, planned, self.variant)
+        return row
+
+
+def priced_again(row: Row, planned: PlannedPoint, variant: Variant) -> Row:
+    """Return what a run would have given if the operations had other costs."""
+    operations = Operations(**{name: _number(row, f"operations_{name}") for name in OPERATION_COLUMNS})
+    seconds = varied(profile_named(planned.point.profile), variant.factors).seconds(operations)
+    stretch = seconds / _number(row, "seconds")
+    return {
+        **row,
+        "seconds": seconds,
+        "service_rate": _number(row, "tuples") / seconds,
+        "mean_wait_seconds": _number(row, "mean_wait_seconds") * stretch,
+        "max_wait_seconds": _number(row, "max_wait_seconds") * stretch,
+    }
+
+
+def _number(row: Row, name: str) -> float:
+    value = row.get(name)
+    if value is None:
+        raise NotMeasuredError(f"the result has no {name}")
+    return float(value)

@@ -1,0 +1,110 @@
+"""Measures the service rate of one algorithm on a stream that never makes it wait, or at a given arrival rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.algorithms.measure import Measurement, measure
+from semistream.algorithms.registry import algorithm_named
+from semistream.core.costs import CostProfile, profile_named
+from semistream.lab.point import Point, Row, Scalar, varied
+from semistream.store.contract import MasterStore
+from semistream.store.memory import MemoryStore
+from semistream.workload import PoissonArrivals, Workload, ZipfKeys
+
+ROW_BYTES = 120
+PAGE_BYTES = 8192
+
+
+def run(point: Point) -> Row:
+    """Measure a point."""
+    parameters = parameters_of(point)
+    measured = measure(
+        algorithm_named(point.algorithm),
+        table(point.master_rows),
+        workload(point),
+        memory=point.memory_bytes,
+        tuples=max(1, point.tuples),
+        queues=point.queues,
+        profile=costs_of(point) if point.clock == "model" else None,
+        accounting="papers",
+        seed=point.seed,
+        parameters=parameters,
+    )
+    return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
+
+
+@lru_cache(maxsize=2)
+def table(rows: int) -> MasterStore:
+    """Return a master table of keys 1 to `rows`, in pages of the papers' size."""
+    keys = pa.table({"key": np.arange(1, rows + 1, dtype=np.int64)})
+    return MemoryStore(keys, "key", rows_per_page=PAGE_BYTES // ROW_BYTES, row_bytes=ROW_BYTES)
+
+
+def workload(point: Point) -> Workload:
+    """Return the stream of a point."""
+    keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks)
+    arrivals = PoissonArrivals(point.arrival_rate, seed=point.seed) if point.arrival_rate else None
+    return Workload(keys, arrivals)
+
+
+def costs_of(point: Point) -> CostProfile:
+    """Return what operations cost in a point."""
+    return varied(profile_named(point.profile), point.factors)
+
+
+def parameters_of(point: Point) -> dict[str, float]:
+    """Return the knobs of the algorithm, tuned for the point if it wants that."""
+    given = dict(point.parameters)
+    if not point.tuned:
+        return given
+    from semistream.cost import Situation, tuned_parameters
+
+    situation = Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
+    return {**tuned_parameters(point.algorithm, situation, profile_named(point.profile)), **given}
+
+
+def row_of(measured: Measurement) -> dict[str, Scalar]:
+    """Return a measurement as a flat object."""
+    stats = measured.stats
+    row: dict[str, Scalar] = {
+        "tuples": stats.tuples_out,
+        "seconds": measured.seconds,
+        "service_rate": measured.service_rate,
+        "confidence": half_width(measured.part_rates),
+        "cache_hits": stats.cache_hits,
+        "read_hits": stats.read_hits,
+        "absent": stats.absent,
+        "iterations": stats.iterations,
+        "page_reads": stats.page_reads,
+        "read_requests": stats.read_requests,
+        "bytes_read": stats.bytes_read,
+        "mean_wait_seconds": stats.mean_wait_seconds,
+        "max_wait_seconds": stats.max_wait_seconds,
+        "max_wait_tuples": stats.max_wait_tuples,
+        "cache_admissions": stats.cache_admissions,
+        "waiting_slots": measured.waiting_slots,
+        "cache_tuples": measured.cache_tuples,
+        "long_enough": measured.is_long_enough,
+        "wall_seconds": measured.wall_seconds,
+    }
+    row.update({f"memory_{name.replace(' ', '_')}": size for name, size in stats.memory_bytes.items()})
+    operations: Mapping[str, float] = asdict(measured.operations) if measured.operations is not None else {}
+    row.update({f"operations_{name}": count for name, count in operations.items()})
+    return row
+
+
+_STUDENT_95 = (0.0, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+
+
+def half_width(rates: tuple[float, ...]) -> float | None:
+    """Return half the width of the 95% confidence interval of a mean rate, from its parts taken as independent."""
+    if len(rates) < 2:
+        return None
+    degrees = min(len(rates) - 1, len(_STUDENT_95) - 1)
+    return float(_STUDENT_95[degrees] * np.std(rates, ddof=1) / np.sqrt(len(rates)))

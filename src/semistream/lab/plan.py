@@ -1,0 +1,204 @@
+"""Plans of experiments: TOML files that say what is varied, what is fixed, and which series are drawn."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from semistream.algorithms.registry import ALGORITHMS, algorithm_named
+from semistream.core.budget import parse_bytes
+from semistream.core.errors import InvalidSettingError
+from semistream.lab.point import Point
+from semistream.lab.variants import VARIANTS
+
+_POINT_FIELDS = {f.name for f in fields(Point)}
+_BYTES_PARAMETERS = {"read_bytes", "handover_bytes"}
+_FEWEST_ROWS = 20_000
+_LEAST_MEMORY = 1_000_000
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What runs along an axis of the figure: a field of the point, `memory`, or `parameter.NAME` or `option.NAME`."""
+
+    name: str
+    values: tuple[float, ...]
+    label: str
+    scale: str = "linear"
+    unit: float = 1.0
+    """Values are divided by this for the figure."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is drawn: a column of the results."""
+
+    name: str = "service_rate"
+    label: str = "Service rate (tuples/s)"
+    scale: str = "linear"
+    unit: float = 1.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """One curve: an algorithm, with what sets it apart."""
+
+    label: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """A point with its place in an experiment."""
+
+    series: str
+    x: float
+    point: Point
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One experiment."""
+
+    id: str
+    paper: str
+    figure: str
+    title: str
+    says: str
+    """What the paper shows, in one sentence."""
+    x: Axis
+    metric: Metric
+    series: tuple[Series, ...]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    ranks: tuple[str, ...] = ("sorted",)
+    seeds: tuple[int, ...] = (0,)
+    vary: bool = False
+    """Points that cannot be priced again are run with each constant halved and doubled, too."""
+    predict: bool = False
+    """The cost models' rates are given beside the measured ones."""
+    chart: str = "lines"
+
+    def points(self, *, scale: float = 1.0, clock: str = "model") -> Iterator[PlannedPoint]:
+        """Yield every run of the experiment, the variants of the constants last."""
+        planned = [
+            PlannedPoint(series.label, x, self._point(series, x, ranks, seed, scale, clock))
+            for ranks in self.ranks
+            for series in self.series
+            for x in self.x.values
+            for seed in self.seeds
+        ]
+        yield from planned
+        if self.vary and clock == "model":
+            for variant in VARIANTS:
+                for one in planned:
+                    if not can_be_priced_again(one.point):
+                        yield replace(one, point=replace(one.point, factors=variant.factors))
+
+    def _point(self, series: Series, x: float, ranks: str, seed: int, scale: float, clock: str) -> Point:
+        settings: dict[str, Any] = {"ranks": ranks, "seed": seed, "clock": clock}
+        parameters: dict[str, float] = {}
+        options: dict[str, str | float] = {}
+        for name, value in [*self.fixed.items(), *series.settings.items(), (self.x.name, x)]:
+            if name.startswith("parameter."):
+                parameters[name.removeprefix("parameter.")] = float(value)
+            elif name.startswith("option."):
+                options[name.removeprefix("option.")] = value
+            elif name == "memory":
+                settings["memory_bytes"] = parse_bytes(value) if isinstance(value, str) else int(value)
+            else:
+                settings[name] = value
+        settings["parameters"] = tuple(sorted(parameters.items()))
+        settings["options"] = tuple(sorted(options.items()))
+        return _scaled(Point(**settings), scale)
+
+
+def can_be_priced_again(point: Point) -> bool:
+    """Say whether the run does the same whatever the operations cost, so that it need not be run for other costs."""
+    if point.kind != "rate" or point.clock != "model" or point.arrival_rate:
+        return False
+    recipe = ALGORITHMS[point.algorithm]
+    return not recipe.side_by_side and recipe.name != "demandjoin"
+
+
+def plan_named(name: str) -> Plan:
+    """Return the plan of an experiment."""
+    plans = all_plans()
+    if name not in plans:
+        raise InvalidSettingError(f"There is no experiment {name!r}: choose from {', '.join(plans)}, or all.")
+    return plans[name]
+
+
+@cache
+def all_plans() -> Mapping[str, Plan]:
+    """Return every plan, by its id."""
+    folder = resources.files("semistream.lab") / "plans"
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    plans = [parse_plan(entry.read_text(encoding="utf-8"), entry.name.removesuffix(".toml")) for entry in files]
+    return {plan.id: plan for plan in plans}
+
+
+def parse_plan(text: str, name: str) -> Plan:
+    """Return the plan that a TOML text describes."""
+    try:
+        raw = tomllib.loads(text)
+        plan = _plan(raw, name)
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidSettingError(f"The plan of the experiment {name!r} cannot be read: {error}.") from None
+    for planned in plan.points():
+        if planned.point.algorithm:
+            algorithm_named(planned.point.algorithm)
+    return plan
+
+
+def _plan(raw: Mapping[str, Any], name: str) -> Plan:
+    x = dict(raw["x"])
+    values = tuple(float(parse_bytes(v)) if isinstance(v, str) else float(v) for v in x.pop("values"))
+    series = tuple(_series(one) for one in raw["series"])
+    known = {"paper", "figure", "title", "says", "vary", "predict", "chart"}
+    return Plan(
+        id=name,
+        x=Axis(values=values, **x),
+        metric=Metric(**raw.get("metric", {})),
+        series=series,
+        fixed=_checked(raw.get("fixed", {})),
+        ranks=tuple(raw.get("ranks", ["sorted"])),
+        seeds=tuple(raw.get("seeds", [0])),
+        **{key: raw[key] for key in known if key in raw},
+    )
+
+
+def _series(raw: Mapping[str, Any]) -> Series:
+    settings = {key: value for key, value in raw.items() if key != "label"}
+    return Series(raw["label"], _checked(settings))
+
+
+def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name in settings:
+        if name not in _POINT_FIELDS | {"memory"} and not name.startswith(("parameter.", "option.")):
+            raise ValueError(f"it sets {name!r}, which a point does not have")
+    return settings
+
+
+def _scaled(point: Point, scale: float) -> Point:
+    """Return a smaller run of the same shape: a smaller table in less memory."""
+    if scale == 1.0:
+        return point
+    parameters = tuple((n, v * scale if n in _BYTES_PARAMETERS else v) for n, v in point.parameters)
+    return replace(
+        point,
+        master_rows=max(_FEWEST_ROWS, round(point.master_rows * scale)),
+        memory_bytes=max(_LEAST_MEMORY, round(point.memory_bytes * scale)),
+        tuples=round(point.tuples * scale),
+        parameters=parameters,
+    )
+
+
+def chosen_plans(names: Sequence[str]) -> list[Plan]:
+    """Return the plans of some names, each once; `all` is every plan."""
+    if "all" in names:
+        return list(all_plans().values())
+    return [plan_named(name) for name in dict.fromkeys(names)]

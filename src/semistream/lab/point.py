@@ -1,0 +1,71 @@
+"""One run of the lab, and all that decides its outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from semistream.core.costs import CostProfile
+from semistream.core.errors import InvalidSettingError
+
+Scalar = str | int | float | bool | None
+Row = Mapping[str, Scalar]
+"""What a run gave: one flat object."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: two points that are equal give the same result on the model clock, whichever experiment they are of."""
+
+    kind: str = "rate"
+    """What is measured: the name of a module in `lab.measuring`."""
+    algorithm: str = ""
+    master_rows: int = 2_000_000
+    memory_bytes: int = 50_000_000
+    exponent: float = 1.0
+    ranks: Literal["sorted", "shuffled"] = "sorted"
+    clock: str = "model"
+    profile: str = "papers"
+    factors: tuple[tuple[str, float], ...] = ()
+    """Constants of the profile that are multiplied."""
+    parameters: tuple[tuple[str, float], ...] = ()
+    """Knobs of the algorithm."""
+    tuned: bool = False
+    """The knobs that are not given are set by the tuner for this very point."""
+    data: str = "zipf"
+    arrival_rate: float = 0.0
+    """Tuples a second; 0 for a stream that never makes the join wait."""
+    queues: float = 10.0
+    """The measurement lasts until so many times what can wait has passed the disk phase."""
+    tuples: int = 0
+    """The least tuples to measure."""
+    seed: int = 0
+    options: tuple[tuple[str, str | float], ...] = ()
+    """What only this kind of measurement needs."""
+
+    @property
+    def digest(self) -> str:
+        """A name that equal points share and others do not."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def option(self, name: str, default: float = 0.0) -> float:
+        """Return an option that is a number."""
+        return float(dict(self.options).get(name, default))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the point as an object for JSON."""
+        return asdict(self)
+
+
+def varied(profile: CostProfile, factors: tuple[tuple[str, float], ...]) -> CostProfile:
+    """Return a profile with some of its constants multiplied."""
+    changed = {}
+    for name, factor in factors:
+        if not hasattr(profile, name):
+            raise InvalidSettingError(f"A cost profile has no constant {name!r}.")
+        changed[name] = getattr(profile, name) * factor
+    return replace(profile, **changed)
