@@ -98,11 +98,35 @@ def test_a_full_queue_takes_no_more_whatever_the_partitions() -> None:
             waiting._check()
 
 
-def test_it_cannot_be_resized_while_tuples_wait() -> None:
-    waiting = WaitingTuples(2, 4)
+def test_with_positions_it_cannot_be_resized_while_tuples_wait() -> None:
+    waiting = WaitingTuples(2, 4, positions=True)
     waiting.add(np.array([1]), np.zeros(1, dtype=np.int32), np.array([0]))
     with pytest.raises(AssertionError):
         waiting.resize(8)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_tuples_that_wait_survive_any_resizing_in_their_order(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    partitions = int(random.integers(1, 60))
+    waiting = WaitingTuples(partitions, 400, since=True)
+    model = WaitingTuples(partitions, 4_000, since=True)
+    for number in range(40):
+        count = int(random.integers(0, 200))
+        codes = random.integers(0, 1000, count)
+        places = (codes % partitions).astype(np.int32)
+        added = waiting.add(codes, places, np.arange(count) + 200 * number)
+        model.add(codes[:added], places[:added], np.arange(added) + 200 * number)
+        for queue in (waiting, model):
+            drained = queue.drain(np.array([queue.oldest()] if queue.count else [], dtype=np.int64))
+        waiting.resize(waiting.count + int(random.integers(0, 500)))
+        waiting._check()
+        assert np.array_equal(waiting.in_order_of_age(), model.in_order_of_age())
+        assert np.array_equal(waiting.counts, model.counts)
+    ours, theirs = (queue.drain(np.arange(partitions)) for queue in (waiting, model))
+    assert np.array_equal(ours.codes, theirs.codes)
+    assert np.array_equal(ours.references, theirs.references)
+    assert drained is not None
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,6 +13,7 @@ from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
+from semistream.engine.balance import MemoryBalance
 from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
@@ -146,14 +147,16 @@ class Assembly:
             self.cache = self._cache(setting)
         elif isinstance(self.cache, CachedTuples):
             self.cache.count_in(self.stats)
+        waiting = WaitingTuples(
+            setting.partition_count,
+            sizes.waiting_slots,
+            positions=choice.needs_positions,
+            youngest=choice.needs_youngest,
+            since=choice.needs_since,
+        )
         return {
-            "waiting": WaitingTuples(
-                setting.partition_count,
-                sizes.waiting_slots,
-                positions=choice.needs_positions,
-                youngest=choice.needs_youngest,
-                since=choice.needs_since,
-            ),
+            "waiting": waiting,
+            "balance": self._balance(waiting),
             "reader": self.reader,
             "choice": choice,
             "intake": self.recipe.intake(setting),
@@ -164,6 +167,13 @@ class Assembly:
             "stream_rows": rows,
             "finish_bytes": self._finish_bytes,
         }
+
+    def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
+        """Return what moves memory between cached and waiting tuples; rows have a fixed place, so bare keys only."""
+        if not self._parameters.get("balance") or self.plan is not None or not isinstance(self.cache, CachedTuples):
+            return None
+        sizes = self.sizes
+        return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
 
     def _sizes(self, accounting: str) -> Sizes:
         if accounting == "papers":

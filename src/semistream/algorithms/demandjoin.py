@@ -37,5 +37,5 @@ DEMANDJOIN = Recipe(
         cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
         partition_bytes=8,
     ),
-    parameters={"runs_share": 0.02, "cache_share": 0.25, "share": 0.2},
+    parameters={"runs_share": 0.02, "cache_share": 0.1, "share": 0.2, "balance": 1},
 )

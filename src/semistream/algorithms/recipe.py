@@ -33,6 +33,7 @@ class Setting:
 
 
 RANGES: Mapping[str, tuple[float, float]] = {
+    "balance": (0, 1),
     "batch": (1, 1_000_000),
     "buffer_fill": (0.01, 1),
     "cache_share": (0, 0.9),

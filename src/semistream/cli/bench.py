@@ -108,8 +108,9 @@ def bench(
     profile: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="papers, ssd or remote: costs on the model clock; on the wall clock a store as slow as that.",
+            metavar="NAME|FILE",
+            help="papers, ssd, remote, or a file that `calibrate` wrote: costs on the model clock; on the wall clock a "
+            "store as slow as that.",
             show_default="papers with --clock model",
             rich_help_panel=_MEASURE,
         ),
@@ -136,9 +137,9 @@ def bench(
         profile = profile or "papers"
     _check_payload(payload, clock, accounting)
     if profile is not None:
-        from semistream.core.costs import profile_named
+        from semistream.cost.profile_files import find_profile
 
-        profile_named(profile)
+        find_profile(profile)
     names = plans.chosen_algorithms(algorithm)
     plan = BenchPlan(
         algorithms=names,

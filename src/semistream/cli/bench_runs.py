@@ -20,8 +20,8 @@ from semistream.cli.json_output import Scalar
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import format_bytes
-from semistream.core.costs import profile_named
 from semistream.core.errors import BudgetTooSmallError
+from semistream.cost.profile_files import find_profile
 from semistream.engine.sizing import ROW_SHARE
 from semistream.joining import join
 from semistream.store.contract import MasterStore
@@ -172,7 +172,7 @@ class _Bench:
             memory=plan.memory_bytes,
             tuples=plan.tuples or 0,
             seconds=plan.seconds,
-            profile=profile_named(plan.profile or "papers") if plan.clock is ClockKind.MODEL else None,
+            profile=find_profile(plan.profile or "papers") if plan.clock is ClockKind.MODEL else None,
             accounting=plan.accounting.value,
             seed=plan.seed,
             parameters=plan.parameters_of(recipe.parameters),

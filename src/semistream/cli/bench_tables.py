@@ -13,8 +13,8 @@ import pyarrow as pa
 from semistream.cli.bench_plan import BenchPlan, ClockKind, StoreKind
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
-from semistream.core.costs import profile_named
 from semistream.core.errors import InvalidSettingError
+from semistream.cost.profile_files import find_profile
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
@@ -30,7 +30,7 @@ def open_table(plan: BenchPlan, progress: Progress, cleanup: ExitStack) -> Maste
     """Return the store of a bench; `cleanup` removes what was made for it."""
     store = cleanup.enter_context(_opened(plan, progress, cleanup))
     if plan.clock is ClockKind.WALL and plan.profile is not None:
-        costs = profile_named(plan.profile)
+        costs = find_profile(plan.profile)
         return ThrottlingStore(store, latency_seconds=costs.seek_seconds, bytes_per_second=costs.bytes_per_second)
     return store
 

@@ -1,23 +1,16 @@
-"""Writes results as JSON: always a list of flat objects."""
+"""Writes results as JSON into files."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError
+from semistream.core.flat_json import Scalar, as_json
 
-Scalar = str | int | float | bool | None
-
-
-def as_json(rows: Iterable[Mapping[str, Scalar]]) -> str:
-    """Return a list with one flat object a line; numbers that JSON does not know become null."""
-    lines = [json.dumps({name: _known_to_json(value) for name, value in row.items()}) for row in rows]
-    return "[\n  " + ",\n  ".join(lines) + "\n]\n" if lines else "[]\n"
+__all__ = ["Scalar", "as_json", "check_writable", "write_json"]
 
 
 def check_writable(path: Path) -> None:
@@ -50,10 +43,6 @@ def write_json(path: Path, rows: Iterable[Mapping[str, Scalar]]) -> None:
         with suppress(OSError):
             temporary.unlink()
         raise _unwritable(path, error) from None
-
-
-def _known_to_json(value: Scalar) -> Scalar:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _is_special(path: Path) -> bool:

@@ -10,7 +10,9 @@ from semistream import __version__
 from semistream.cli import interruption
 from semistream.cli.algorithms import algorithms
 from semistream.cli.bench import bench
+from semistream.cli.calibrate import calibrate
 from semistream.cli.demo import demo
+from semistream.cli.lab import lab_app
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
 from semistream.cli.run import run
@@ -24,8 +26,10 @@ app = typer.Typer(
 )
 app.command("algorithms")(algorithms)
 app.command("bench")(bench)
+app.command("calibrate")(calibrate)
 app.command("demo")(demo)
 app.command("run")(run)
+app.add_typer(lab_app, name="lab")
 app.add_typer(master_app, name="master")
 
 

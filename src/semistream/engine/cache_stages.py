@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
@@ -107,6 +108,8 @@ class CachedTuples(CacheStage):
         self._knows_all = False
         self._tuples = 0
         self._stats = stats
+        self.at_window_end: Callable[[int], None] | None = None
+        """Called with the tuples that came since the last ageing, before the next."""
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
@@ -202,9 +205,17 @@ class CachedTuples(CacheStage):
     def _age_after(self, tuples: int) -> None:
         self._tuples += tuples
         if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:
+            if self.at_window_end is not None:
+                self.at_window_end(self._tuples)
             self._tuples = 0
             self._admission.age()
             self.cache.age()
+
+    def resize(self, capacity: int) -> None:
+        """Let the cache hold another number of tuples."""
+        self.cache.resize(capacity)
+        if self._admission is not None:
+            self._admission.resize(capacity)
 
     def count_in(self, stats: JoinStats) -> None:
         """Count admissions and evictions in other statistics from now on."""

@@ -11,6 +11,7 @@ from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import NO_COSTS, Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.arrivals import split_arrivals
+from semistream.engine.balance import MemoryBalance
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import match
 from semistream.engine.output import Output
@@ -53,6 +54,7 @@ class JoinLoop:
         output: Output | None = None,
         stream_rows: StreamRows | None = None,
         finish_bytes: int = 0,
+        balance: MemoryBalance | None = None,
     ) -> None:
         self.waiting = waiting
         self.stats = stats
@@ -66,6 +68,7 @@ class JoinLoop:
         self._output = output
         self._rows = stream_rows
         self._finish_bytes = finish_bytes
+        self._balance = balance
         self._costs = clock.costs if isinstance(clock, ModelClock) else NO_COSTS
         self._chunk: Chunk | None = None
         self._used = 0
@@ -275,6 +278,8 @@ class JoinLoop:
 
     def _end_round(self) -> None:
         self._taken = 0
+        if self._balance is not None:
+            self._balance.after_round()
         if not self.waiting.count and self._cache is not None:
             self._cache.after_batch(self.waiting)
 

@@ -42,6 +42,11 @@ class SideBySideLoop(JoinLoop):
         """No tuple will come any more; set by the stream phase for the disk phase, if that is to finish by demand."""
         self._failure: BaseException | None = None
 
+    @property
+    def handover_count(self) -> int:
+        """The tuples in the buffer between the phases."""
+        return self._handover_count
+
     def rounds(self) -> Generator[None]:
         """Run the join and yield now and then, until the input has ended and every tuple has left."""
         self._load_cache()

@@ -71,6 +71,10 @@ class Sizes:
     """How many partitions a read may bring, where it brings runs of them."""
     slots_per_block: int = 0
     """How many waiting tuples take as much memory as one cached partition."""
+    waiting_bytes: float = 0.0
+    """What a waiting tuple takes."""
+    cached_bytes: float = 0.0
+    """What a cached tuple takes, with all that policies need for it."""
 
 
 def partition_pages(store: MasterStore, read_bytes: int) -> int:
@@ -114,6 +118,8 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         chunk_rows=65_536,
         run_partitions=max(1, runs_bytes // read_bytes),
         slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
+        waiting_bytes=_PAPERS_WAITING_BYTES,
+        cached_bytes=row_bytes + split.cached_tuple_bytes,
     )
 
 
@@ -188,6 +194,8 @@ def real_sizes(
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
         run_partitions=max(1, int(split.runs_share * memory) // read_bytes),
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
+        waiting_bytes=budget.by_component()["waiting tuples"] / slots,
+        cached_bytes=TupleCache.MOST_SLOT_BYTES + per_cached,
     )
 
 

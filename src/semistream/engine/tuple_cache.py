@@ -48,14 +48,19 @@ class TupleCache:
         self._table = CodeTable(capacity)
         self._codes = np.zeros(capacity, dtype=np.int64)
         self._frequencies = np.zeros(capacity + 1, dtype=np.int32)
+        self._frequencies_before = np.zeros(capacity, dtype=np.int32)
+        """As of the last ageing, or of the entry of a tuple."""
         self._absent = np.zeros(capacity + 1, dtype=np.bool_)
         self._absent[capacity] = True
         self.evicted = EvictedCodes(capacity)
 
+    MOST_SLOT_BYTES = 70
+    """What a slot takes at most besides its row, in a cache of any size."""
+
     @staticmethod
     def slot_bytes(capacity: int) -> int:
         """Return the memory of a cache of this capacity besides its rows."""
-        return CodeTable.bytes_for(capacity) + 13 * capacity + EvictedCodes.bytes_for(capacity)
+        return CodeTable.bytes_for(capacity) + 17 * capacity + EvictedCodes.bytes_for(capacity)
 
     @property
     def schema(self) -> pa.Schema:
@@ -78,6 +83,16 @@ class TupleCache:
     def age(self) -> None:
         """Halve all counts of use, so that what was used long ago makes room for what is used now."""
         self._frequencies >>= 1
+        self._frequencies_before[:] = self._frequencies[:-1]
+
+    def uses_by_rank(self) -> Int64Array:
+        """Return how often entries were used since the last ageing, those first that were worth most before it.
+
+        The order knows nothing of the uses it puts in order, so the first n say what a cache of n entries would answer.
+        """
+        before = self._frequencies_before[: self.count]
+        order = np.argsort(-before, kind="stable")
+        return (self._frequencies[: self.count] - before)[order].astype(np.int64)
 
     def is_absent(self, slots: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Say for each slot whether it stands for a key that the master table does not have."""
@@ -114,6 +129,7 @@ class TupleCache:
         self._table.insert(codes, slots)
         self._codes[slots] = codes
         self._frequencies[slots] = worth[new]
+        self._frequencies_before[slots] = worth[new]
         self._absent[slots] = absent
         if self._rows is not None:
             if absent:
@@ -155,20 +171,48 @@ class TupleCache:
 
     def _shrink(self) -> None:
         """Give up an eighth of the entries for good: rows are wider than the number of slots was made for."""
-        if self._replacement is None or self.count < 8:
-            return
-        victims = self._replacement.victims(self.count // 8, self._frequencies[: self.count])
-        kept = np.setdiff1d(np.arange(self.count), victims)
-        self.evictions += len(victims)
-        self.count = self.capacity = len(kept)
-        self._codes = self._codes[kept]
-        self._absent = np.append(self._absent[kept], True)
-        self._frequencies = np.append(self._frequencies[kept], np.int32(0))
-        self._table = CodeTable(self.capacity)
-        self._table.insert(self._codes, np.arange(self.count))
+        if self._replacement is not None and self.count >= 8:
+            self.resize(self.count - self.count // 8)
+
+    def resize(self, capacity: int) -> None:
+        """Have another number of slots; if there are too many entries, those that were used least go.
+
+        With rows the number can only fall.
+        """
+        if capacity < self.count:
+            self._keep(self._most_used(capacity))
+        assert self._rows is None or capacity <= self.capacity, "rows have a fixed number of slots"
+        self.capacity = capacity
+        for array, size in (
+            (self._codes, capacity),
+            (self._frequencies, capacity + 1),
+            (self._frequencies_before, capacity),
+            (self._absent, capacity + 1),
+        ):
+            array.resize(size, refcheck=False)
+        self._absent[capacity] = True
+        self._frequencies[capacity] = 0
+        self._table = CodeTable(0)  # freed before the new one is made
+        self._table = CodeTable(capacity)
+        self._table.insert(self._codes[: self.count], np.arange(self.count))
+        self.evicted = EvictedCodes(capacity)
+
+    def _most_used(self, count: int) -> Int64Array:
+        if not count:
+            return np.empty(0, dtype=np.int64)
+        return np.sort(np.argpartition(-self._frequencies[: self.count], count - 1)[:count])
+
+    def _keep(self, kept: Int64Array) -> None:
+        """Keep only some slots, numbered in the order given."""
         if self._rows is not None:
-            self._rows.drop(victims)
+            self._rows.drop(np.setdiff1d(np.arange(self.count), kept))
             self._rows.renumber(kept)
+        if self._replacement is not None:
+            self._replacement.renumbered()
+        self.evictions += self.count - len(kept)
+        self.count = len(kept)
+        for array in (self._codes, self._frequencies, self._frequencies_before, self._absent):
+            array[: self.count] = array[kept]
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""

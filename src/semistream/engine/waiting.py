@@ -22,6 +22,7 @@ from semistream.engine.waiting_kernels import (
     drain_tuples,
     drained_bounds,
     list_partitions,
+    move_chunks,
     nth_youngest,
 )
 
@@ -71,13 +72,19 @@ class WaitingTuples:
         self.resize(capacity)
 
     def resize(self, capacity: int) -> None:
-        """Change how many tuples can wait; only while none does."""
-        assert not self.count, "tuples wait"
+        """Change how many tuples can wait, at least as many as do now.
+
+        Memory is taken or given back in place. With positions, only while no tuple waits.
+        """
+        assert self.count <= capacity, "more tuples wait"
+        if self.count:
+            self._resize_pool(capacity)
+            return
         self._codes = np.empty(0, dtype=np.int64)  # freed before the new arrays are made
         self._references = np.empty(0, dtype=np.uint32)
         self.capacity = capacity
         self._chunk_tuples = chunk_tuples(capacity, self.partition_count)
-        chunks = chunk_count(capacity, self.partition_count)
+        chunks = chunk_count(capacity, self.partition_count, self._chunk_tuples)
         self._codes = np.empty(chunks * self._chunk_tuples, dtype=np.int64)
         self._references = np.empty(chunks * self._chunk_tuples, dtype=np.uint32)
         self._next_chunk = np.arange(1, chunks + 1, dtype=np.int32)
@@ -85,6 +92,29 @@ class WaitingTuples:
         self._state[FREE] = 0
         self._queue = _QueuePositions(capacity) if self._with_positions else None
         self._sequence = np.empty(len(self._references) if self._with_positions else 0, dtype=np.uint32)
+
+    def _resize_pool(self, capacity: int) -> None:
+        assert not self._with_positions, "tuples wait"
+        chunks = chunk_count(capacity, self.partition_count, self._chunk_tuples)
+        arrays = (self._codes, self._references)
+        if chunks > len(self._next_chunk):
+            self._next_chunk.resize(chunks, refcheck=False)
+            for array in arrays:
+                array.resize(chunks * self._chunk_tuples, refcheck=False)
+        move_chunks(
+            chunks,
+            self._chunk_tuples,
+            self._codes,
+            self._references,
+            self._next_chunk,
+            self._head,
+            self._tail,
+            self._state,
+        )
+        self._next_chunk.resize(chunks, refcheck=False)
+        for array in arrays:
+            array.resize(chunks * self._chunk_tuples, refcheck=False)
+        self.capacity = capacity
 
     @property
     def count(self) -> int:
@@ -223,9 +253,9 @@ def chunk_tuples(capacity: int, partition_count: int) -> int:
     return 1 << (wanted.bit_length() - 1)
 
 
-def chunk_count(capacity: int, partition_count: int) -> int:
+def chunk_count(capacity: int, partition_count: int, size: int | None = None) -> int:
     """Return how many chunks always hold `capacity` tuples, whatever partitions they wait for."""
-    size = chunk_tuples(capacity, partition_count)
+    size = size or chunk_tuples(capacity, partition_count)
     return -(-capacity // size) + min(partition_count, capacity)
 
 

@@ -204,3 +204,50 @@ def nth_youngest(ring: Int32Array, alive: Int32Array, entered: int, rank: int) -
         place = (place - 1) & ring_mask
         steps += 1
     return NONE
+
+
+@kernel
+def move_chunks(
+    limit: int,
+    chunk_size: int,
+    pool_codes: Int64Array,
+    pool_references: UInt32Array,
+    next_chunk: Int32Array,
+    head: Int32Array,
+    tail: Int32Array,
+    state: Int64Array,
+) -> None:
+    """Move all tuples to chunks below `limit`, of which there must be enough, and let only those be free."""
+    used = np.zeros(next_chunk.shape[0], dtype=np.bool_)
+    for partition in range(head.shape[0]):
+        chunk = head[partition]
+        while chunk != NONE:
+            used[chunk] = True
+            chunk = next_chunk[chunk]
+    free = 0
+    for partition in range(head.shape[0]):
+        before, chunk = NONE, head[partition]
+        while chunk != NONE:
+            after = next_chunk[chunk]
+            if chunk >= limit:
+                while used[free]:
+                    free += 1
+                used[free] = True
+                for place in range(chunk_size):
+                    pool_codes[free * chunk_size + place] = pool_codes[chunk * chunk_size + place]
+                    pool_references[free * chunk_size + place] = pool_references[chunk * chunk_size + place]
+                next_chunk[free] = after
+                if before == NONE:
+                    head[partition] = free
+                else:
+                    next_chunk[before] = free
+                if after == NONE:
+                    tail[partition] = free
+                chunk = free
+            before, chunk = chunk, after
+    state[FREE] = NONE
+    for offset in range(limit):
+        chunk = limit - 1 - offset
+        if not used[chunk]:
+            next_chunk[chunk] = state[FREE]
+            state[FREE] = chunk

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -11,10 +11,15 @@ from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations, profile_named
 from semistream.lab.plan import Plan, PlannedPoint, can_be_priced_again
 from semistream.lab.point import Row, varied
+from semistream.lab.predictions import predictions
 from semistream.lab.variants import AS_ASSUMED, Variant
 
-OPERATION_COLUMNS = tuple(field.name for field in fields(Operations))
+OPERATION_COLUMNS = tuple(one.name for one in fields(Operations))
 """The columns of a row that count operations are these names behind `operations_`."""
+
+
+_Places = Mapping[tuple[str, float], list[PlannedPoint]]
+"""The points of an experiment by series and place, one for each seed."""
 
 
 class NotMeasuredError(LookupError):
@@ -32,6 +37,8 @@ class Evidence:
     variant: Variant = AS_ASSUMED
     scale: float = 1.0
     clock: str = "model"
+    _places: dict[tuple[str, str], _Places] = field(default_factory=dict, repr=False, compare=False)
+    """The points of experiments by order of ranks, shared by all views of the same results."""
 
     def xs(self, experiment: str) -> list[float]:
         """Return the places along the x axis."""
@@ -52,32 +59,38 @@ class Evidence:
 
     def rows(self, experiment: str, series: str, x: float) -> list[Row]:
         """Return the results at one place, one for each seed."""
-        rows = [self._row(one) for one in self._planned(experiment) if one.series == series and one.x == x]
-        if not rows:
+        plan = self._plan(experiment)
+        planned = self._planned(plan).get((series, x))
+        if not planned:
             raise NotMeasuredError(f"{experiment} has no series {series!r} at {x:g}")
-        return rows
+        return [self._row(plan, one) for one in planned]
 
     def _plan(self, experiment: str) -> Plan:
         if experiment not in self.plans:
             raise NotMeasuredError(f"there is no experiment {experiment}")
         return self.plans[experiment]
 
-    def _planned(self, experiment: str) -> list[PlannedPoint]:
-        plan = self._plan(experiment)
+    def _planned(self, plan: Plan) -> _Places:
         ranks = self.ranks if self.ranks in plan.ranks else plan.ranks[0]
-        points = plan.points(scale=self.scale, clock=self.clock)
-        return [one for one in points if one.point.ranks == ranks and not one.point.factors]
+        if (plan.id, ranks) not in self._places:
+            found: dict[tuple[str, float], list[PlannedPoint]] = {}
+            for one in plan.points(scale=self.scale, clock=self.clock, variants=False):
+                if one.point.ranks == ranks:
+                    found.setdefault((one.series, one.x), []).append(one)
+            self._places[plan.id, ranks] = found
+        return self._places[plan.id, ranks]
 
-    def _row(self, planned: PlannedPoint) -> Row:
+    def _row(self, plan: Plan, planned: PlannedPoint) -> Row:
         point = planned.point
-        if self.variant.factors and not can_be_priced_again(point):
-            point = replace(point, factors=self.variant.factors)
+        varied_point = replace(point, factors=self.variant.factors)
+        if not can_be_priced_again(point):
+            point = varied_point
         row = self.find(point.digest)
         if row is None:
-            raise NotMeasuredError(f"{planned.series} at {planned.x:g} has not been run")
-        if self.variant.factors and not point.factors:
-            return priced_again(row, planned, self.variant)
-        return row
+            raise NotMeasuredError(f"{plan.id} has no result of {planned.series} at {planned.x:g}, {point.ranks}")
+        if point != varied_point:
+            row = priced_again(row, planned, self.variant)
+        return {**row, **predictions(varied_point)} if plan.predict and point.kind == "rate" else row
 
 
 def priced_again(row: Row, planned: PlannedPoint, variant: Variant) -> Row:

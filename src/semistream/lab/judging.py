@@ -102,6 +102,8 @@ def _find(one: Claim, evidence: Evidence) -> Finding:
         return one.judge(evidence)
     except NotMeasuredError as missing:
         return Finding(None, "", f"Not measured: {missing}.")
+    except (ArithmeticError, LookupError, ValueError) as error:
+        return Finding(None, "", f"The results cannot be judged ({type(error).__name__}: {error}).")
 
 
 def _both(orders: Mapping[str, Finding]) -> Finding:

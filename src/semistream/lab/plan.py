@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -12,11 +13,13 @@ from typing import Any
 from semistream.algorithms.registry import ALGORITHMS, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
+from semistream.lab.papers import PAPERS
 from semistream.lab.point import Point
 from semistream.lab.variants import VARIANTS
 
 _POINT_FIELDS = {f.name for f in fields(Point)}
 _BYTES_PARAMETERS = {"read_bytes", "handover_bytes"}
+_PARTS = "parts"
 _FEWEST_ROWS = 20_000
 _LEAST_MEMORY = 1_000_000
 
@@ -82,8 +85,8 @@ class Plan:
     """The cost models' rates are given beside the measured ones."""
     chart: str = "lines"
 
-    def points(self, *, scale: float = 1.0, clock: str = "model") -> Iterator[PlannedPoint]:
-        """Yield every run of the experiment, the variants of the constants last."""
+    def points(self, *, scale: float = 1.0, clock: str = "model", variants: bool = True) -> Iterator[PlannedPoint]:
+        """Yield every run of the experiment, those with other cost constants last."""
         planned = [
             PlannedPoint(series.label, x, self._point(series, x, ranks, seed, scale, clock))
             for ranks in self.ranks
@@ -92,7 +95,7 @@ class Plan:
             for seed in self.seeds
         ]
         yield from planned
-        if self.vary and clock == "model":
+        if variants and self.vary and clock == "model":
             for variant in VARIANTS:
                 for one in planned:
                     if not can_be_priced_again(one.point):
@@ -136,9 +139,16 @@ def plan_named(name: str) -> Plan:
 def all_plans() -> Mapping[str, Plan]:
     """Return every plan, by its id."""
     folder = resources.files("semistream.lab") / "plans"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    files = [entry for entry in folder.iterdir() if entry.name.endswith(".toml")]
     plans = [parse_plan(entry.read_text(encoding="utf-8"), entry.name.removesuffix(".toml")) for entry in files]
-    return {plan.id: plan for plan in plans}
+    return {plan.id: plan for plan in sorted(plans, key=_place)}
+
+
+def _place(plan: Plan) -> tuple[int, list[tuple[int, str]]]:
+    """Return where a plan stands among all: by paper, then as people count (7a before 10a)."""
+    papers = {paper.name: number for number, paper in enumerate(PAPERS)}
+    parts = re.findall(r"\d+|[^\d]+", plan.id)
+    return papers.get(plan.paper, len(papers)), [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
 
 def parse_plan(text: str, name: str) -> Plan:
@@ -187,7 +197,11 @@ def _scaled(point: Point, scale: float) -> Point:
     """Return a smaller run of the same shape: a smaller table in less memory."""
     if scale == 1.0:
         return point
-    parameters = tuple((n, v * scale if n in _BYTES_PARAMETERS else v) for n, v in point.parameters)
+    given = dict(point.parameters)
+    if point.algorithm and _PARTS in ALGORITHMS[point.algorithm].parameters:
+        # So many parts share the table: fewer of a smaller one, so that a read is as long as ever.
+        given[_PARTS] = max(1, round(given.get(_PARTS, ALGORITHMS[point.algorithm].parameters[_PARTS]) * scale))
+    parameters = tuple(sorted((n, v * scale if n in _BYTES_PARAMETERS else v) for n, v in given.items()))
     return replace(
         point,
         master_rows=max(_FEWEST_ROWS, round(point.master_rows * scale)),

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from semistream.core.costs import CostProfile
@@ -46,11 +47,10 @@ class Point:
     options: tuple[tuple[str, str | float], ...] = ()
     """What only this kind of measurement needs."""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A name that equal points share and others do not."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:20]
+        return digest_of(asdict(self))
 
     def option(self, name: str, default: float = 0.0) -> float:
         """Return an option that is a number."""
@@ -59,6 +59,12 @@ class Point:
     def to_json(self) -> dict[str, object]:
         """Return the point as an object for JSON."""
         return asdict(self)
+
+
+def digest_of(point: Mapping[str, object]) -> str:
+    """Return the name of a point that was written as JSON."""
+    text = json.dumps(point, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def varied(profile: CostProfile, factors: tuple[tuple[str, float], ...]) -> CostProfile:

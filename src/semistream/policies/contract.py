@@ -116,6 +116,9 @@ class Admission(ABC):
     def age(self) -> None:  # noqa: B027
         """Let the past count half as much."""
 
+    def resize(self, cache_tuples: int) -> None:  # noqa: B027
+        """Learn that the cache has another size now."""
+
 
 class Replacement(ABC):
     """Decides which cached tuples are overwritten when the cache is full."""
@@ -126,6 +129,9 @@ class Replacement(ABC):
     def floor(self, frequencies: Int32Array) -> int:  # noqa: ARG002
         """Return the count of use below which, or at which, no newcomer can be better than what it would overwrite."""
         return -1
+
+    def renumbered(self) -> None:  # noqa: B027
+        """Learn that what was known of single slots is void."""
 
     @abstractmethod
     def victims(self, count: int, frequencies: Int32Array) -> Int64Array:

@@ -1,4 +1,7 @@
-"""Generated and recorded streams, and the master tables they ask: keys, arrivals, traces and the sales example."""
+"""Generated and recorded streams, and the master tables they ask: keys, arrivals, traces and the sales example.
+
+Real data is in modules of its own: `tpch`, `clouds` and `flights`.
+"""
 
 from semistream.workload.absent import AbsentKeys
 from semistream.workload.arrivals import (
@@ -11,6 +14,7 @@ from semistream.workload.bursty_arrivals import BurstyArrivals
 from semistream.workload.drift import DriftingKeys
 from semistream.workload.keys import KeySource, ZipfKeys
 from semistream.workload.poisson_arrivals import PoissonArrivals
+from semistream.workload.repeated_keys import RepeatedKeys
 from semistream.workload.sales import Sales, products
 from semistream.workload.sales_plan import SalesPlan
 from semistream.workload.stream import Workload
@@ -26,6 +30,7 @@ __all__ = [
     "IntermittentArrivals",
     "KeySource",
     "PoissonArrivals",
+    "RepeatedKeys",
     "Sales",
     "SalesPlan",
     "Workload",

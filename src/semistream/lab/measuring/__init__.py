@@ -10,6 +10,16 @@ from semistream.lab.point import Point, Row
 
 _MODULES = {
     "rate": "rates",
+    "arrivals": "at_arrival_rate",
+    "generator": "generator",
+    "hard-inputs": "hard_inputs",
+    "page-use": "page_use",
+    "pinned-part": "pinned_part",
+    "disk-bound": "disk_bound",
+    "handover": "handover",
+    "join-phases": "join_phases",
+    "page-reads": "page_reads",
+    "switching": "switching",
 }
 """Which module of this package measures a kind; each has a function `run(point) -> Row`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import lru_cache
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow as pa
 from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile, profile_named
+from semistream.lab.confidence import half_width_of_parts
 from semistream.lab.point import Point, Row, Scalar, varied
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
@@ -22,12 +24,19 @@ PAGE_BYTES = 8192
 
 
 def run(point: Point) -> Row:
-    """Measure a point."""
+    """Measure a point on the model clock, on a table in memory."""
+    if point.data != "zipf":
+        return import_module("semistream.lab.measuring.recorded").run(point)  # type: ignore[no-any-return]
+    return measured_row(point, table(point.master_rows), workload(point))
+
+
+def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
+    """Measure a point on a given table and stream."""
     parameters = parameters_of(point)
     measured = measure(
         algorithm_named(point.algorithm),
-        table(point.master_rows),
-        workload(point),
+        store,
+        stream,
         memory=point.memory_bytes,
         tuples=max(1, point.tuples),
         queues=point.queues,
@@ -76,7 +85,7 @@ def row_of(measured: Measurement) -> dict[str, Scalar]:
         "tuples": stats.tuples_out,
         "seconds": measured.seconds,
         "service_rate": measured.service_rate,
-        "confidence": half_width(measured.part_rates),
+        "confidence": half_width_of_parts(measured.part_rates),
         "cache_hits": stats.cache_hits,
         "read_hits": stats.read_hits,
         "absent": stats.absent,
@@ -97,14 +106,3 @@ def row_of(measured: Measurement) -> dict[str, Scalar]:
     operations: Mapping[str, float] = asdict(measured.operations) if measured.operations is not None else {}
     row.update({f"operations_{name}": count for name, count in operations.items()})
     return row
-
-
-_STUDENT_95 = (0.0, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-
-
-def half_width(rates: tuple[float, ...]) -> float | None:
-    """Return half the width of the 95% confidence interval of a mean rate, from its parts taken as independent."""
-    if len(rates) < 2:
-        return None
-    degrees = min(len(rates) - 1, len(_STUDENT_95) - 1)
-    return float(_STUDENT_95[degrees] * np.std(rates, ddof=1) / np.sqrt(len(rates)))

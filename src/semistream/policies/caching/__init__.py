@@ -2,6 +2,7 @@
 
 from semistream.policies.caching.admission import AboveRate, AboveThreshold, FrequentLately
 from semistream.policies.caching.block_utility import BlockUtility
+from semistream.policies.caching.cache_size import best_cache_size
 from semistream.policies.caching.replacement import LeastFrequentOverwrite, LessUsedOverwrite, RandomOverwrite
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "LeastFrequentOverwrite",
     "LessUsedOverwrite",
     "RandomOverwrite",
+    "best_cache_size",
 ]

@@ -65,7 +65,12 @@ class FrequentLately(Admission):
     USES_PER_ENTRY = 10
 
     def __init__(self, cache_tuples: int) -> None:
-        self._sketch = FrequencySketch(self.KEYS_PER_ENTRY * max(1, cache_tuples))
+        self._sketch = FrequencySketch(1)
+        self.resize(cache_tuples)
+
+    def resize(self, cache_tuples: int) -> None:
+        """Serve a cache of another size."""
+        self._sketch.resize(self.KEYS_PER_ENTRY * max(1, cache_tuples))
         self._window = self.USES_PER_ENTRY * max(1_000, cache_tuples)
 
     @property

@@ -39,6 +39,16 @@ class FrequencySketch:
         """Return about how often each code was counted."""
         return self.add(codes, np.zeros(len(codes), dtype=np.int32))
 
+    def resize(self, keys: int) -> None:
+        """Tell another number of keys apart from now on; estimates never fall."""
+        wanted = max(6, (max(1, keys) - 1).bit_length())
+        while self._bits < wanted:
+            self._counters = np.repeat(self._counters, 2, axis=1)
+            self._bits += 1
+        while self._bits > wanted:
+            self._counters = np.maximum(self._counters[:, ::2], self._counters[:, 1::2])
+            self._bits -= 1
+
     def age(self) -> None:
         """Halve all counts."""
         self._counters >>= 1

@@ -38,10 +38,14 @@ class LeastFrequentOverwrite(Replacement):
         self._seen = np.empty(0, dtype=np.int32)
         self._slots = 0
 
+    def renumbered(self) -> None:
+        """Look at all frequencies again."""
+        self._supply, self._seen = self._supply[:0], self._seen[:0]
+
     def victims(self, count: int, frequencies: Int32Array) -> Int64Array:
         """Return the least used slots."""
         if len(frequencies) < self._slots:
-            self._supply, self._seen = self._supply[:0], self._seen[:0]
+            self.renumbered()
         self._slots = len(frequencies)
         chosen = self._from_supply(count, frequencies)
         if len(chosen) < count:

@@ -34,6 +34,15 @@ class DueFrequent(PageChoice):
         self._in_a_row = 0
         self._scheduled = -1
 
+    @property
+    def frequent_count(self) -> int:
+        """The partitions in the priority queue."""
+        return len(self._frequency)
+
+    def is_frequent(self, partition: int) -> bool:
+        """Say whether a partition is in the priority queue."""
+        return partition in self._frequency
+
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
         """Return the top of the priority queue if it is due and has waiting tuples, else the oldest."""
         self._scheduled = -1

@@ -1,0 +1,57 @@
+"""Moves memory between the cached and the waiting tuples, to where it serves more."""
+
+from __future__ import annotations
+
+from semistream.engine.cache_stages import CachedTuples
+from semistream.engine.waiting import WaitingTuples
+from semistream.policies.caching import best_cache_size
+
+_LEAST_SHARE = 0.005
+_MOST_SHARE = 0.6
+
+
+class MemoryBalance:
+    """Looks at the end of each window of the cache what its entries have answered, and changes its size accordingly.
+
+    Memory is never counted twice: the cache shrinks before more tuples may wait, and grows only when few enough do.
+    """
+
+    def __init__(
+        self, cache: CachedTuples, waiting: WaitingTuples, *, entry_bytes: float, waiting_bytes: float
+    ) -> None:
+        self._cache = cache
+        self._waiting = waiting
+        self._entry_bytes = entry_bytes
+        self._waiting_bytes = waiting_bytes
+        self._total_bytes = cache.cache.capacity * entry_bytes + waiting.capacity * waiting_bytes
+        self._least = max(64, int(_LEAST_SHARE * self._total_bytes / entry_bytes))
+        self._most = max(self._least, int(_MOST_SHARE * self._total_bytes / entry_bytes))
+        self._wanted = cache.cache.capacity
+        cache.at_window_end = self._look
+
+    def after_round(self) -> None:
+        """Move memory as was decided, as far as the tuples that wait allow it."""
+        wanted, cache = self._wanted, self._cache.cache
+        if wanted == cache.capacity:
+            return
+        slots = int((self._total_bytes - wanted * self._entry_bytes) / self._waiting_bytes)
+        if wanted < cache.capacity:
+            self._cache.resize(wanted)
+            self._waiting.resize(slots)
+            return
+        self._waiting.capacity = slots  # no more may enter until so few wait
+        if self._waiting.count <= slots:
+            self._waiting.resize(slots)
+            self._cache.resize(wanted)
+
+    def _look(self, tuples: int) -> None:
+        cache = self._cache.cache
+        if self._wanted == cache.capacity == cache.count:
+            self._wanted = best_cache_size(
+                cache.uses_by_rank(),
+                tuples,
+                entry_bytes=self._entry_bytes,
+                total_bytes=self._total_bytes,
+                least=self._least,
+                most=self._most,
+            )

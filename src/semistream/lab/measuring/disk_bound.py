@@ -1,0 +1,57 @@
+"""Measures how many of the tuples that wait need a read, just before each read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from semistream.algorithms.measure import measure
+from semistream.algorithms.recipe import Setting
+from semistream.algorithms.registry import algorithm_named
+from semistream.core.arrays import Int64Array
+from semistream.lab.measuring import rates
+from semistream.lab.measuring.read_log import LoggedChoice, ReadLog
+from semistream.lab.point import Point, Row
+from semistream.policies.contract import PageChoice, Queue
+
+
+@dataclass
+class _WaitingLog(ReadLog):
+    waiting: list[int] = field(default_factory=list)
+
+
+class _CountedChoice(LoggedChoice):
+    """Writes down how many tuples wait when the choice is asked: pinned pages have answered theirs by then."""
+
+    def __init__(self, inside: PageChoice, log: _WaitingLog) -> None:
+        super().__init__(inside, log)
+        self._waiting = log.waiting
+
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+        self._waiting.append(queue.count)
+        return super().choose(queue, input_pending=input_pending)
+
+
+def run(point: Point) -> Row:
+    """Measure a point."""
+    log = _WaitingLog()
+    recipe = algorithm_named(point.algorithm)
+
+    def choice(setting: Setting) -> PageChoice:
+        return _CountedChoice(recipe.page_choice(setting), log)
+
+    measured = measure(
+        replace(recipe, page_choice=choice),
+        rates.table(point.master_rows),
+        rates.workload(point),
+        memory=point.memory_bytes,
+        tuples=max(1, point.tuples),
+        queues=point.queues,
+        profile=rates.costs_of(point),
+        accounting="papers",
+        seed=point.seed,
+        parameters=rates.parameters_of(point),
+    )
+    later = log.waiting[len(log.waiting) // 2 :]
+    return {**rates.row_of(measured), "disk_bound_tuples": float(np.mean(later))}

@@ -1,0 +1,82 @@
+"""Writes down every read of a join: which partition, what it answered, and how far the stream had come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from semistream.algorithms.recipe import Recipe, Setting
+from semistream.core.arrays import Int64Array
+from semistream.policies.contract import PageChoice, Queue
+
+
+@dataclass
+class ReadLog:
+    """The reads of a disk phase, one entry each."""
+
+    partitions: list[int] = field(default_factory=list)
+    answered: list[int] = field(default_factory=list)
+    entered: list[int] = field(default_factory=list)
+    """How many tuples had entered when the read came."""
+
+    def __len__(self) -> int:
+        """Return the number of reads."""
+        return len(self.partitions)
+
+    def least_gap(self) -> int | None:
+        """Return the fewest tuples that entered between two reads of one partition; None if none was read twice."""
+        partitions = np.array(self.partitions, dtype=np.int64)
+        order = np.argsort(partitions, kind="stable")
+        same = np.diff(partitions[order]) == 0
+        gaps = np.diff(np.array(self.entered, dtype=np.int64)[order])[same]
+        return int(gaps.min()) if len(gaps) else None
+
+    def by_partition(self, partition_count: int) -> tuple[Int64Array, Int64Array]:
+        """Return for each partition how often it was read and how many tuples that answered."""
+        partitions = np.array(self.partitions, dtype=np.int64)
+        reads = np.bincount(partitions, minlength=partition_count)
+        answered = np.bincount(partitions, weights=self.answered, minlength=partition_count)
+        return reads.astype(np.int64), answered.astype(np.int64)
+
+    def clear(self) -> None:
+        """Forget what was written down so far."""
+        for entries in (self.partitions, self.answered, self.entered):
+            entries.clear()
+
+
+class LoggedChoice(PageChoice):
+    """Chooses as another page choice does, and writes every read down."""
+
+    def __init__(self, inside: PageChoice, log: ReadLog) -> None:
+        self._inside = inside
+        self._log = log
+        for name in ("needs_positions", "needs_youngest", "needs_since", "sequential", "merges", "buffers"):
+            setattr(self, name, getattr(inside, name))
+
+    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+        """Return what the other choice returns."""
+        return self._inside.choose(queue, input_pending=input_pending)
+
+    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
+        """Return what the other choice returns."""
+        return self._inside.choose_for(buffer, queue, taken)
+
+    def following(self) -> Int64Array:
+        """Return what the other choice returns."""
+        return self._inside.following()
+
+    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
+        """Write the read down."""
+        self._log.partitions.append(partition)
+        self._log.answered.append(matches)
+        self._log.entered.append(queue.entered)
+        self._inside.after_read(partition, matches, queue)
+
+
+def logged(recipe: Recipe) -> tuple[Recipe, ReadLog]:
+    """Return the recipe with its reads written to a log; not for recipes that read runs of partitions."""
+    log = ReadLog()
+    choice: Callable[[Setting], PageChoice] = lambda setting: LoggedChoice(recipe.page_choice(setting), log)  # noqa: E731
+    return replace(recipe, page_choice=choice), log
