@@ -93,6 +93,7 @@ PAPERS = CostProfile(
     append_seconds=1.0 * _MICROSECOND,
     frequency_seconds=0.1 * _MICROSECOND,
     hand_over_seconds=0.5 * _MICROSECOND,
+    most_in_flight=2,
 )
 """Stands for the papers' machine; why these values: docs/decisions/003-the-papers-machine.md."""
 

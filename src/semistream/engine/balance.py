@@ -27,6 +27,8 @@ class MemoryBalance:
         self._least = max(64, int(_LEAST_SHARE * self._total_bytes / entry_bytes))
         self._most = max(self._least, int(_MOST_SHARE * self._total_bytes / entry_bytes))
         self._wanted = cache.cache.capacity
+        self._was_full = False
+        """Whether the window began with a full cache, so that all of its entries had the same time to be used."""
         cache.at_window_end = self._look
 
     def after_round(self) -> None:
@@ -46,7 +48,8 @@ class MemoryBalance:
 
     def _look(self, tuples: int) -> None:
         cache = self._cache.cache
-        if self._wanted == cache.capacity == cache.count:
+        is_full = self._wanted == cache.capacity == cache.count
+        if is_full and self._was_full:
             self._wanted = best_cache_size(
                 cache.uses_by_rank(),
                 tuples,
@@ -55,3 +58,4 @@ class MemoryBalance:
                 least=self._least,
                 most=self._most,
             )
+        self._was_full = is_full and self._wanted == cache.capacity

@@ -61,6 +61,9 @@ class CacheStage(ABC):
         """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
         raise AssertionError("this stage does not probe on arrival")
 
+    def arrived(self, count: int) -> None:  # noqa: B027
+        """Learn that so many tuples have been probed and are answered or wait now."""
+
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:  # noqa: ARG002
         """Take the waiting tuples that can be answered now, with the pages that answer them."""
         return []
@@ -149,7 +152,6 @@ class CachedTuples(CacheStage):
     ) -> int:
         """Answer from the cached rows."""
         self.cache.use(slots)
-        self._age_after(len(slots))
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
         return int(self.cache.is_absent(slots).sum())
@@ -190,7 +192,6 @@ class CachedTuples(CacheStage):
             self._admit(pages, matched[wanted], of_rows[wanted])
         if remembered.any():
             self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
-        self._age_after(len(rows))
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -202,8 +203,9 @@ class CachedTuples(CacheStage):
             batch = pages.take(rows, self._columns) if self._columns else None
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
-    def _age_after(self, tuples: int) -> None:
-        self._tuples += tuples
+    def arrived(self, count: int) -> None:
+        """Age after each window of tuples."""
+        self._tuples += count
         if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:
             if self.at_window_end is not None:
                 self.at_window_end(self._tuples)

@@ -207,6 +207,7 @@ class JoinLoop:
                 hits, misses, consumed = split_arrivals(slots, room, limit_seconds, hit_seconds, miss_seconds)
                 if len(hits):
                     absent = cache.answer(codes[hits], chunk, rows[hits], slots[hits].astype(np.int64), self._output)
+                cache.arrived(consumed)
             if len(misses):
                 self._enter(chunk, codes[misses], partitions[misses], rows[misses])
             self._hit_rate += (len(hits) / consumed - self._hit_rate) * 0.2

@@ -56,8 +56,7 @@ class PartitionReader:
         first, last = self.partitions.pages_of(partitions)
         starts = run_starts(partitions)
         ends = np.append(starts[1:], len(partitions)) - 1
-        in_flight = self._clock.costs.most_in_flight if isinstance(self._clock, ModelClock) else 1
-        return self._read(first[starts], last[ends], continued=False, in_flight=min(in_flight, len(starts)))
+        return self._read(first[starts], last[ends], continued=False, in_flight=len(starts))
 
     def read_demanded(
         self, drained: Drained, read_bytes: int, *, across: bool
@@ -100,6 +99,8 @@ class PartitionReader:
             stats.read_requests += len(first)
             stats.page_reads += int((last - first).sum()) + len(first)
             stats.bytes_read += size_bytes
+        if isinstance(self._clock, ModelClock):
+            in_flight = min(in_flight, self._clock.costs.most_in_flight)
         latencies = len(first) / in_flight
         self._clock.charge(
             Operations(

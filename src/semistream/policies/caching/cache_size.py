@@ -7,8 +7,8 @@ import numpy as np
 from semistream.core.arrays import Float64Array, Int64Array
 
 _SIZES = 96
-_MOST_GROWTH = 2.0
-_WORTHWHILE = 0.003
+_LEAST_CHANGE, _MOST_CHANGE = 0.7, 1.25
+_WORTHWHILE = 0.01
 
 
 def best_cache_size(
@@ -25,7 +25,7 @@ def best_cache_size(
     count = len(uses_by_rank)
     if not count or not tuples:
         return count
-    sizes = np.unique(np.linspace(0, _MOST_GROWTH * count, _SIZES).astype(np.int64))
+    sizes = np.unique(np.linspace(_LEAST_CHANGE * count, _MOST_CHANGE * count, _SIZES).astype(np.int64))
     sizes = sizes[(sizes >= min(least, count)) & (sizes <= max(most, 0))]
     sizes = np.union1d(sizes, [count])
     rate = (total_bytes - sizes * entry_bytes) / np.maximum(1.0, tuples - _answered(uses_by_rank, sizes))

@@ -34,7 +34,7 @@ class PlannedRuns(PageChoice):
         request_seconds: float,
         partition_seconds: float,
         run_partitions: int,
-        share: float = 0.2,
+        share: float = 0.3,
         patience: float = 3.0,
         by_age: bool = True,
     ) -> None:
