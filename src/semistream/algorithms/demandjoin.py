@@ -12,8 +12,9 @@ Deviations: none, it has no paper.
 from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
-from semistream.policies.contract import PageChoice
+from semistream.policies.contract import Intake, PageChoice
 from semistream.policies.page_choice import PlannedRuns
+from semistream.policies.phasing import Refill, WithinDeadline
 
 _PIECES = 6.0
 """To start a run counts as so many requests: it also leaves its surroundings in pieces, which later reads pay for.
@@ -24,11 +25,23 @@ With 1 the reads of a plan fall apart more and more; from 4 to 16 they settle in
 
 def _planned_runs(setting: Setting) -> PageChoice:
     return PlannedRuns(
-        request_seconds=_PIECES * setting.costs.seek_seconds,
+        request_seconds=setting.costs.seek_seconds,
         partition_seconds=max(1e-12, setting.partition_bytes / setting.costs.bytes_per_second),
         run_partitions=setting.run_partitions,
         share=setting["share"],
+        pieces=_PIECES,
+        deadline_seconds=setting["deadline"],
     )
+
+
+def _intake(setting: Setting) -> Intake:
+    deadline, costs = setting["deadline"], setting.costs
+    if not deadline:
+        return Refill()
+    partition_seconds = setting.partition_bytes / costs.bytes_per_second
+    if setting.partition_count * partition_seconds < deadline / 2:  # even a scan of the table comes in time
+        return Refill()
+    return WithinDeadline(deadline, first=int(deadline / 4 / (costs.seek_seconds + partition_seconds)))
 
 
 DEMANDJOIN = Recipe(
@@ -36,6 +49,7 @@ DEMANDJOIN = Recipe(
     summary="reads the runs of pages that serve most for their cost; caches what was asked for often of late",
     paper="semistream",
     page_choice=_planned_runs,
+    intake=_intake,
     caching=TupleCaching(lambda setting: FrequentLately(setting.cache_tuples), lambda _: LessUsedOverwrite()),
     split=lambda parameters: Split(
         runs_share=parameters["runs_share"],
@@ -43,5 +57,5 @@ DEMANDJOIN = Recipe(
         cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
         partition_bytes=8,
     ),
-    parameters={"runs_share": 0.02, "cache_share": 0.1, "share": 0.3, "balance": 1},
+    parameters={"runs_share": 0.02, "cache_share": 0.1, "share": 0.3, "balance": 1, "deadline": 0},
 )

@@ -37,6 +37,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "batch": (1, 1_000_000),
     "buffer_fill": (0.01, 1),
     "cache_share": (0, 0.9),
+    "deadline": (0, 1e9),
     "decay": (0, 0.999),
     "eagerness": (0.01, 1000),
     "entry": (0.01, 1000),

@@ -49,7 +49,7 @@ def show_outcome(outcome: Outcome, experiments: int, left_out: Sequence[str], fo
         typer.echo(f"Left out, because they are for the model clock only: {', '.join(left_out)}.", err=True)
     for failure in outcome.failures:
         typer.echo(f"Error: {failure.sentence}", err=True)
-    what = "1 experiment" if experiments == 1 else f"{experiments} experiments"
+    what = _counted(experiments)
     reused = f", {outcome.reused:,} were finished before" if outcome.reused else ""
     failed = f", {len(outcome.failures):,} failed" if outcome.failures else ""
     out = console()
@@ -67,9 +67,13 @@ def show_report(report: Report) -> None:
     out = console()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
     flips = f"{report.flips} of them change with a cost constant"
-    out.print(f"{report.experiments} experiments; claims: {counts}; {flips}.", soft_wrap=True)
+    out.print(f"{_counted(report.experiments)}; claims: {counts}; {flips}.", soft_wrap=True)
     if report.missing:
         out.print(f"{report.missing:,} points have not been run yet.", soft_wrap=True)
     out.print(
         f"The page is {escape(str(report.page))}; figures, claims.json and results.json are beside it.", soft_wrap=True
     )
+
+
+def _counted(experiments: int) -> str:
+    return "1 experiment" if experiments == 1 else f"{experiments} experiments"

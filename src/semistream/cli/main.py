@@ -16,6 +16,7 @@ from semistream.cli.lab import lab_app
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
 from semistream.cli.run import run
+from semistream.cli.tune import tune
 
 app = typer.Typer(
     name="semistream",
@@ -29,6 +30,7 @@ app.command("bench")(bench)
 app.command("calibrate")(calibrate)
 app.command("demo")(demo)
 app.command("run")(run)
+app.command("tune")(tune)
 app.add_typer(lab_app, name="lab")
 app.add_typer(master_app, name="master")
 

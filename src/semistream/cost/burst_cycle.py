@@ -50,7 +50,7 @@ def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Floa
 def _coarse(share: Float64Array, count: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return fewer groups, with their mean shares, the largest first."""
     _, group_of = np.unique(np.floor(-np.log(share) / np.log(_GROUP_GROWTH)), return_inverse=True)
-    sizes = np.bincount(group_of, weights=count)
+    sizes: Float64Array = np.bincount(group_of, weights=count).astype(np.float64)
     means = np.bincount(group_of, weights=count * share)[sizes > 0] / sizes[sizes > 0]
     return sizes[sizes > 0], means
 
@@ -65,8 +65,11 @@ def _settle(
     read_at: Float64Array,
     most_rounds: int,
 ) -> float:
-    """Iterate `chances` (of a partition to become wanted in each step of a cycle) and `read_at` (when it is then read,
-    as a part of the next cycle) until they repeat themselves; return how many tuples wait when the burst is over."""
+    """Settle the cycle in place and return how many tuples wait when its burst is over.
+
+    `chances` has the chance of a partition of each group to become wanted in each step of a cycle, `read_at` when it is
+    then read, as a part of the next cycle.
+    """
     groups, steps = chances.shape
     step = tuples / steps
     burst = giant * tuples

@@ -13,7 +13,7 @@ from semistream.workload import ZipfKeys
 _SHUFFLE_SEED = 0
 _SINGLE_RANKS = 128
 _BIN_GROWTH = 1.04
-_PLACED_RANKS = 1 << 18
+_PLACED_RANKS = 1 << 15
 
 
 class KeyShares:
@@ -23,9 +23,7 @@ class KeyShares:
     """
 
     def __init__(self, master_rows: int, exponent: float, ranks: str) -> None:
-        keys = ZipfKeys(
-            master_rows, exponent, seed=_SHUFFLE_SEED, ranks="sorted" if ranks == "sorted" else "shuffled"
-        )
+        keys = ZipfKeys(master_rows, exponent, seed=_SHUFFLE_SEED, ranks="sorted" if ranks == "sorted" else "shuffled")
         self.rows = master_rows
         self.sorted = ranks == "sorted"
         by_rank = keys.probabilities()
@@ -40,6 +38,7 @@ class KeyShares:
         self.group_rows = (edges[:-1] + edges[1:] - 1) // 2
         """The row in the middle of each group, if ranks are sorted."""
         self._placed_rows = np.empty(0, dtype=np.int64)
+        self._placed_on = self._placed_for = self._placed_rows
         if not self.sorted:
             rows = keys.keys_of(np.arange(1, master_rows + 1)) - 1
             by_row = np.empty(master_rows, dtype=np.float64)
@@ -76,10 +75,15 @@ class KeyShares:
         placed = self._placed_groups
         by_key = self._placed_shares * np.repeat(cached[:placed], np.diff(self.rank_edges[: placed + 1]))
         partitions = len(bounds) - 1
-        found = np.searchsorted(bounds, self._placed_rows, side="right") - 1
-        taken = np.bincount(found, weights=by_key, minlength=partitions)
+        taken = np.bincount(self._partition_of_placed(bounds), weights=by_key, minlength=partitions)
         spread = float((self.group_shares[placed:] * cached[placed:]).sum())
         return np.maximum(np.diff(self._by_row[bounds]) - taken - spread * np.diff(bounds) / self.rows, 0.0)
+
+    def _partition_of_placed(self, bounds: Int64Array) -> Int64Array:
+        if self._placed_for is not bounds:
+            self._placed_on = np.searchsorted(bounds, self._placed_rows, side="right") - 1
+            self._placed_for = bounds
+        return self._placed_on
 
     def partition_of_groups(self, bounds: Int64Array) -> Int64Array:
         """Return the partition that the middle of each group is on, if ranks are sorted."""

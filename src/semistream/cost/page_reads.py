@@ -12,10 +12,12 @@ from semistream.cost.root import where_rising_meets
 from semistream.policies.contract import PageChoice
 from semistream.policies.page_choice import AtPosition, DueFrequent, OldestAndYoungest
 
-GIANT_SHARE = 0.05
+GIANT_SHARE = 0.15
 """From this share of the waiting tuples on, one partition's reads are treated as bursts."""
 _GROUP_GROWTH = 1.03
 _MOST_ROUNDS = 100
+_HALF_ROOT_PI = 0.8862
+_MOST_RAMP = 0.5
 _MEAN_WHEN_ENTERING = 4 / 3
 """How much higher the mean matches of recent reads are when a frequent partition enters than when it is due: the
 partitions of high demand are read one after the other. Measured, not derived."""
@@ -26,6 +28,8 @@ class PageReads:
     """The reads of each partition for one tuple that enters the queue."""
 
     rates: Float64Array
+    spreads: Float64Array
+    """How much the time from read to read varies: its standard deviation, as a part of its mean."""
 
     @property
     def tuples_per_read(self) -> float:
@@ -45,34 +49,44 @@ class _Demand:
     count: Float64Array
     group_of: Int64Array
     """The group of each partition, or -1 if nothing asks for it."""
+    ramp: Float64Array
+    """The part of the demand that starts at nothing after a read and grows evenly until the next."""
 
     @classmethod
-    def of(cls, shares: Float64Array) -> _Demand:
+    def of(cls, shares: Float64Array, ramps: Float64Array | None) -> _Demand:
         group_of = np.full(len(shares), -1, dtype=np.int64)
         used = np.flatnonzero(shares > 0)
         steps = np.round(-np.log(shares[used]) / np.log(_GROUP_GROWTH)).astype(np.int64)
         _, group_of[used] = np.unique(steps, return_inverse=True)
         count = np.bincount(group_of[used]).astype(np.float64)
-        return cls(np.bincount(group_of[used], weights=shares[used]) / count, count, group_of)
+        share = np.bincount(group_of[used], weights=shares[used]) / count
+        ramp = np.zeros(len(share))
+        if ramps is not None:
+            ramp = np.bincount(group_of[used], weights=(shares * ramps)[used]) / (count * share)
+        return cls(share, count, group_of, ramp)
 
-    def reads(self, rates: Float64Array) -> PageReads:
+    def reads(self, rates: Float64Array, spreads: Float64Array | None = None) -> PageReads:
         """Return the reads of single partitions, given those of each group's."""
-        return PageReads(np.append(rates, 0.0)[self.group_of])
+        spreads = np.zeros(len(rates)) if spreads is None else spreads
+        return PageReads(np.append(rates, 0.0)[self.group_of], np.append(spreads, 0.0)[self.group_of])
 
     def mean_reads(self, rates: Float64Array) -> float:
         """Return the tuples per read."""
         return 1.0 / float((self.count * rates).sum())
 
 
-def reads_by(choice: PageChoice, shares: Float64Array, slots: float) -> PageReads:
-    """Return the reads of a queue of `slots` tuples, kept full; `shares` of the partitions must sum up to 1."""
-    demand = _Demand.of(shares)
+def reads_by(choice: PageChoice, shares: Float64Array, slots: float, ramps: Float64Array | None = None) -> PageReads:
+    """Return the reads of a queue of `slots` tuples, kept full; `shares` of the partitions must sum up to 1.
+
+    `ramps` is the part of each partition's demand that starts at nothing after a read and grows evenly until the next.
+    """
+    demand = _Demand.of(shares, ramps)
     if isinstance(choice, AtPosition):
-        return demand.reads(_at_position(demand, slots, choice.share, choice.patience))
+        return demand.reads(*_at_position(demand, slots, choice.share, choice.patience))
     if isinstance(choice, DueFrequent):
         return demand.reads(_due_frequent(demand, slots, choice))
     if isinstance(choice, OldestAndYoungest):
-        return demand.reads(_oldest_and_youngest(demand, slots))
+        return demand.reads(*_oldest_and_youngest(demand, slots))
     return demand.reads(_oldest_first(demand, slots))
 
 
@@ -82,20 +96,29 @@ def _oldest_first(demand: _Demand, slots: float) -> Float64Array:
     A partition is read T tuples after its first tuple came. It is then idle for 1/π tuples, so a cycle is 1/π + T and a
     read takes N = 1 + πT tuples out. The queue is full but for the gap that a read leaves, N/2 on average.
     """
-    share, count = demand.share, demand.count
-    if share[0] >= GIANT_SHARE and count.sum() > 1:
+    share, count, ramp = demand.share, demand.count, demand.ramp
+    if share[0] >= GIANT_SHARE and count.sum() > 1 and ramp[0] < 0.5:
         return settle_cycle(share, count, slots)
 
+    def cycles(lag: float) -> Float64Array:
+        """Return the time from read to read: that until the first tuple comes, and the lag."""
+        cycle = 1 / share + lag
+        for _ in range(3):
+            cycle = lag + 1 / (share * (1 - ramp) + np.sqrt(share * ramp / cycle) / _HALF_ROOT_PI)
+        return cycle
+
     def occupied(lag: float) -> float:
+        cycle = cycles(lag)
         load = share * lag
-        served = 1 + load
-        return float((count * (load * (1 + load / 2) / served + 0.5 * share * (served + load / served))).sum())
+        served = share * cycle
+        steady = load * (1 + load / 2) / (1 + load)
+        return float((count * (steady * (1 - ramp) + ramp * served / 3 + 0.5 * share * served)).sum())
 
-    lag = where_rising_meets(occupied, slots, 0.0, 4.0 * slots)
-    return share / (1 + share * lag)
+    lag = where_rising_meets(occupied, slots, 0.0, 8.0 * slots)
+    return 1 / cycles(lag)
 
 
-def _at_position(demand: _Demand, slots: float, position: float, patience: float) -> Float64Array:
+def _at_position(demand: _Demand, slots: float, position: float, patience: float) -> tuple[Float64Array, Float64Array]:
     """The partition of the tuple at a position from the young end is read.
 
     A tuple reaches the position at the age a and is then chosen with a probability c; many pass, one is chosen. So a
@@ -130,14 +153,15 @@ def _at_position(demand: _Demand, slots: float, position: float, patience: float
         return waiting(age_for(chance), chance)
 
     chance = float(np.exp(-where_rising_meets(all_waiting, slots, -3.0, 16.0, precision=1e-6)))
-    return 1 / cycles(age_for(chance), chance)[0]
+    length, square = cycles(age_for(chance), chance)
+    return 1 / length, np.sqrt(np.maximum(square / length**2 - 1, 0.0))
 
 
 def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64Array:
     """Frequent partitions are read on schedule, the others as by the oldest tuple.
 
-    With a gliding frequency f a partition is due after θ·h_S/f tuples and then shows f = π·θ·h_S/f matches, so f settles
-    at √(πθh_S) and the period at √(θh_S/π); without gliding f stays π·T, what the first read showed, T being the lag of
+    With a gliding frequency f a partition is due after θ·h_S/f tuples and then shows π·θ·h_S/f matches, so f settles at
+    √(πθh_S) and the period at √(θh_S/π); without gliding f stays π·T, what the first read showed, T being the lag of
     the oldest tuple. θ is `eagerness` times the mean matches of a read. A partition enters with more than `entry` times
     the mean, and leaves with less than half of it: as its first period is θh_S/(πT), it leaves at once if
     θh_S/T is less than half of the mean. So T cannot grow beyond 2·eagerness·h_S; the most frequent come first.
@@ -156,10 +180,11 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
             lag = _lag_beside_schedule(demand, slots, np.where(frequent, period, 0.0))
             matches = 1 + share * lag
             frequent = (matches + 3 * np.sqrt(matches) > choice.entry * served) & (share * period > served / 2)
-            frequent &= (period < lag) & (np.arange(len(share)) < most)
+            # Demand that starts again at nothing with each read shows too few matches on schedule.
+            frequent &= (period < lag) & (demand.ramp < _MOST_RAMP) & (np.arange(len(share)) < most)
             rates = np.where(frequent, 1 / period, share / (1 + share * lag))
             found = demand.mean_reads(rates)
-            if abs(found - served) < 1e-6 * served:
+            if abs(found - served) < 1e-4 * served:
                 break
             served = 0.5 * (served + found)
         return lag, rates
@@ -182,13 +207,13 @@ def _lag_beside_schedule(demand: _Demand, slots: float, period: Float64Array) ->
 
     def occupied(lag: float) -> float:
         load = share * lag
-        idle = load * (1 + load / 2) / (1 + load) + 0.5 * share * (1 + load)
+        idle = load * (1 + load / 2) / (1 + load) * (1 - demand.ramp / 3) + 0.5 * share * (1 + load)
         return float((count * np.where(period > 0, 0.5 * share * period * (1 + share), idle)).sum())
 
     return where_rising_meets(occupied, slots, 0.0, 30.0 * slots)
 
 
-def _oldest_and_youngest(demand: _Demand, slots: float) -> Float64Array:
+def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, Float64Array]:
     """Reads alternate between the partition of the oldest tuple and that of the youngest.
 
     Of the tuples that come for a partition each is the youngest at a read for the young end with the probability
@@ -197,18 +222,18 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> Float64Array:
     """
     share, count = demand.share, demand.count
     served = 2.0 * slots / float(count.sum())
-    rates = share
+    rates = spreads = share
     for _ in range(_MOST_ROUNDS):
-        lag, rates = _lag_beside_hazard(demand, slots, share / (2 * served))
+        rates, spreads = _beside_hazard(demand, slots, share / (2 * served))
         found = demand.mean_reads(rates)
-        if abs(found - served) < 1e-6 * served:
+        if abs(found - served) < 1e-5 * served:
             break
         served = 0.5 * (served + found)
-    return rates
+    return rates, spreads
 
 
-def _lag_beside_hazard(demand: _Demand, slots: float, hazard: Float64Array) -> tuple[float, Float64Array]:
-    """Return the lag of the oldest tuple and the reads, where a wanted partition may also be read by chance."""
+def _beside_hazard(demand: _Demand, slots: float, hazard: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the reads and their spreads, where a wanted partition may also be read by chance before its turn."""
     share, count = demand.share, demand.count
 
     def waits(lag: float) -> tuple[Float64Array, Float64Array]:
@@ -223,4 +248,6 @@ def _lag_beside_hazard(demand: _Demand, slots: float, hazard: Float64Array) -> t
         return float((count * (first + share * second / 2 + 0.5 * taken_squared) / (1 / share + first)).sum())
 
     lag = where_rising_meets(occupied, slots, 0.0, 60.0 * slots)
-    return lag, 1 / (1 / share + waits(lag)[0])
+    first, second = waits(lag)
+    rates = 1 / (1 / share + first)
+    return rates, np.sqrt(np.maximum(second - first * first, 0.0)) * rates

@@ -26,8 +26,30 @@ def poisson_at_least_by_part(counts: Float64Array, means: Float64Array) -> Float
     """
     whole = np.ceil(counts)
     area = means * poisson_at_least(whole, means) - whole * poisson_at_least(whole + 1, means)
-    parts: Float64Array = np.where(means > 1e-9, area / np.maximum(means, 1e-9), 0.0)
-    return np.clip(parts, 0.0, 1.0)
+    return np.clip(area / np.maximum(means, 1e-9), 0.0, 1.0)
+
+
+def mixed_poisson_at_least(counts: Float64Array, means: Float64Array, spreads: Float64Array) -> Float64Array:
+    """Return the probability of at least so many events in a time that varies.
+
+    `spreads` is the standard deviation of the time as a part of its mean; a part of the time as large as that is taken
+    to be exponential, the rest to be fixed. With μ the mean of the fixed part and r = m/(1 + m), m that of the other,
+    P(N ≥ k) = P(Poisson(μ) ≥ k) + r^k·exp(μ/r − μ)·P(Poisson(μ/r) < k).
+    """
+    whole = np.ceil(counts)
+    spreads = np.minimum(spreads, 1.0)
+    fixed = means * (1 - spreads)
+    found = poisson_at_least(whole, fixed)
+    varied = np.flatnonzero(means * spreads > 1e-6)
+    if len(varied):
+        free = (means * spreads)[varied]
+        ratio = free / (1 + free)
+        lifted = fixed[varied] / ratio
+        log_factor = whole[varied] * np.log(ratio) + lifted - fixed[varied]
+        below = 1 - poisson_at_least(whole[varied], lifted)
+        with np.errstate(divide="ignore"):
+            found[varied] += np.exp(np.minimum(log_factor + np.log(below), 0.0))
+    return np.clip(found, 0.0, 1.0)
 
 
 @kernel

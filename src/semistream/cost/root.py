@@ -21,9 +21,9 @@ def where_rising_meets(
         return high
     kept = 0
     middle = low
-    for _ in range(_MOST_STEPS):
+    for step in range(_MOST_STEPS):
         middle = (low * above - high * below) / (above - below)
-        if not low < middle < high:
+        if step % 4 == 3 or not low < middle < high:  # bends of the function must not stall the search
             middle = (low + high) / 2
         found = function(middle) - target
         if found < 0:

@@ -47,10 +47,10 @@ class SizedTable(MasterStore):
         end = min(self.row_count, (last_page + 1) * self._rows_per_page)
         return (end - first_page * self._rows_per_page) * self._row_bytes
 
-    def locate(self, codes: Int64Array) -> Int32Array:
+    def locate(self, codes: Int64Array) -> Int32Array:  # noqa: ARG002
         """Refuse: there are no keys."""
         raise AssertionError("only the sizes of this table exist")
 
-    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
+    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:  # noqa: ARG002
         """Refuse: there are no rows."""
         raise AssertionError("only the sizes of this table exist")

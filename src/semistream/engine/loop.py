@@ -13,6 +13,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.arrivals import split_arrivals
 from semistream.engine.balance import MemoryBalance
 from semistream.engine.cache_stages import CacheStage
+from semistream.engine.deadline import Deadline
 from semistream.engine.matching import match
 from semistream.engine.output import Output
 from semistream.engine.read_ahead import ReadAhead
@@ -69,6 +70,7 @@ class JoinLoop:
         self._rows = stream_rows
         self._finish_bytes = finish_bytes
         self._balance = balance
+        self._deadline = Deadline(choice.deadline_seconds, waiting, clock) if choice.deadline_seconds else None
         self._costs = clock.costs if isinstance(clock, ModelClock) else NO_COSTS
         self._chunk: Chunk | None = None
         self._used = 0
@@ -267,6 +269,8 @@ class JoinLoop:
         self._answer_from_pinned()
         partitions = _NONE
         if self.waiting.count:
+            if self._deadline is not None:
+                self._choice.overdue_before = self._deadline.overdue_before()
             pending = not self._is_full_of_rows() and (not self._stream.ended or self._has_input())
             partitions = self._choice.choose(self.waiting, input_pending=pending)
             if self._choice.merges:
@@ -292,6 +296,9 @@ class JoinLoop:
         if not len(partitions):
             return
         pages = self._ahead.read(partitions, self._choice.following())
+        if self._deadline is not None:
+            count, longest_seconds = self._deadline.waits_of(partitions)
+            self._intake.answered(count, longest_seconds, self.waiting)
         drained = self.waiting.drain(partitions)
         starts = run_starts(partitions)
         bounds = np.append(drained.bounds[starts], drained.bounds[-1])

@@ -11,7 +11,7 @@ from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations, profile_named
 from semistream.lab.plan import Plan, PlannedPoint, can_be_priced_again
 from semistream.lab.point import Row, varied
-from semistream.lab.predictions import predictions
+from semistream.lab.predictions import PREDICTED, PRINTED, predictions
 from semistream.lab.variants import AS_ASSUMED, Variant
 
 OPERATION_COLUMNS = tuple(one.name for one in fields(Operations))
@@ -51,19 +51,23 @@ class Evidence:
     def value(self, experiment: str, series: str, x: float, metric: str | None = None) -> float:
         """Return a measured number, the mean over all seeds; by default what the experiment draws."""
         name = metric or self._plan(experiment).metric.name
-        return float(np.mean([_number(row, name) for row in self.rows(experiment, series, x)]))
+        rows = self._rows(experiment, series, x, with_models=name in (PREDICTED, PRINTED))
+        return float(np.mean([_number(row, name) for row in rows]))
 
     def curve(self, experiment: str, series: str, metric: str | None = None) -> Float64Array:
         """Return a number at every place of the x axis."""
         return np.array([self.value(experiment, series, x, metric) for x in self.xs(experiment)])
 
     def rows(self, experiment: str, series: str, x: float) -> list[Row]:
-        """Return the results at one place, one for each seed."""
+        """Return the results at one place, one for each seed; where the plan wants it, with what the models expect."""
+        return self._rows(experiment, series, x, with_models=True)
+
+    def _rows(self, experiment: str, series: str, x: float, *, with_models: bool) -> list[Row]:
         plan = self._plan(experiment)
         planned = self._planned(plan).get((series, x))
         if not planned:
             raise NotMeasuredError(f"{experiment} has no series {series!r} at {x:g}")
-        return [self._row(plan, one) for one in planned]
+        return [self._row(plan, one, with_models=with_models) for one in planned]
 
     def _plan(self, experiment: str) -> Plan:
         if experiment not in self.plans:
@@ -80,17 +84,18 @@ class Evidence:
             self._places[plan.id, ranks] = found
         return self._places[plan.id, ranks]
 
-    def _row(self, plan: Plan, planned: PlannedPoint) -> Row:
+    def _row(self, plan: Plan, planned: PlannedPoint, *, with_models: bool) -> Row:
         point = planned.point
         varied_point = replace(point, factors=self.variant.factors)
         if not can_be_priced_again(point):
             point = varied_point
         row = self.find(point.digest)
         if row is None:
-            raise NotMeasuredError(f"{plan.id} has no result of {planned.series} at {planned.x:g}, {point.ranks}")
+            place = f"{planned.series} at {planned.x / plan.x.unit:,g}, {point.ranks}"
+            raise NotMeasuredError(f"{plan.id} has not been run ({place})")
         if point != varied_point:
             row = priced_again(row, planned, self.variant)
-        return {**row, **predictions(varied_point)} if plan.predict and point.kind == "rate" else row
+        return {**row, **predictions(varied_point, row)} if with_models and plan.predict else row
 
 
 def priced_again(row: Row, planned: PlannedPoint, variant: Variant) -> Row:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from cycler import cycler
 from matplotlib import ticker
 from matplotlib.axes import Axes
@@ -134,22 +135,53 @@ def dress_x(axes: Axes, axis: Axis, *, label: bool = True) -> None:
     if axis.scale != "linear" or len(places) <= _MOST_TICKS:
         axes.xaxis.set_minor_locator(ticker.NullLocator())
     if len(places) <= _MOST_TICKS:
-        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.set_xticks(places, labels_that_fit(places, axis.scale))
     if label:
         axes.set_xlabel(axis.label)
 
 
-def dress_y(axes: Axes, metric: Metric, largest: float) -> None:
-    """Give an axes its y axis."""
+def dress_y(axes: Axes, metric: Metric, smallest: float, largest: float) -> None:
+    """Give an axes its y axis for values in a range."""
     axes.set_yscale(_scale_name(metric.scale))
     axes.set_ylabel(metric.label)
     axes.grid(axis="y")
-    if metric.scale == "linear" and largest >= _WITH_COMMAS:
+    if metric.scale == "log":
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: tick_label(value)))
+        few = largest < 10 * smallest  # less than a decade has one labelled tick at most
+        axes.yaxis.set_minor_formatter(ticker.FuncFormatter(_two_and_five) if few else ticker.NullFormatter())
+    elif largest >= _WITH_COMMAS:
         axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
 
 
-_MOST_TICKS = 10
-_WITH_COMMAS = 5000
+def _two_and_five(value: float, _: int | None) -> str:
+    digit = round(value / 10 ** np.floor(np.log10(value)))
+    return tick_label(value) if digit in (2, 5) else ""
+
+
+def tick_label(value: float) -> str:
+    """Return a place of an axis in about three digits."""
+    return f"{value:,.0f}" if abs(value) >= _THREE_DIGITS else f"{value:.3g}"
+
+
+def labels_that_fit(places: Sequence[float], scale: str) -> list[str]:
+    """Return a label for each place, empty where it would run into the one before."""
+    along = np.log(places) if scale == "log" else np.asarray(places, dtype=np.float64)
+    along = (along - along.min()) / max(float(np.ptp(along)), 1e-12)
+    labels, free = [], -1.0
+    for place, where in zip(places, along, strict=True):
+        label = tick_label(place)
+        half = _LETTER_SHARE * len(label) / 2
+        fits = where - half >= free
+        labels.append(label if fits else "")
+        free = where + half + _GAP_SHARE if fits else free
+    return labels
+
+
+_MOST_TICKS = 12
+_THREE_DIGITS = 100
+_WITH_COMMAS = 1000
+_LETTER_SHARE, _GAP_SHARE = 0.016, 0.012
+"""The width of a letter and of a gap between labels, as shares of the axis."""
 
 
 def _scale_name(scale: str) -> str:

@@ -16,11 +16,11 @@ from matplotlib.lines import Line2D
 
 from semistream.core.arrays import Float64Array
 from semistream.lab.curves import Curve
-from semistream.lab.figure_style import FIGURE_STYLE, SEQUENCE, Stroke, dress_x, dress_y, strokes_for
+from semistream.lab.figure_style import FIGURE_STYLE, SEQUENCE, Stroke, dress_x, dress_y, strokes_for, tick_label
 from semistream.lab.plan import Plan
 
-_WIDTH, _HEIGHT = 5.4, 3.5
-_LEGEND_WIDTH = 62
+_WIDTH, _HEIGHT = 4.9, 3.2
+_LEGEND_WIDTH = 58
 """About how many letters fit into a line of the legend."""
 _MANY_POINTS = 40
 
@@ -41,7 +41,7 @@ def draw(plan: Plan, curves: Sequence[Curve]) -> Picture | None:
     with mpl.rc_context(FIGURE_STYLE):
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         FigureCanvasAgg(figure)
-        _CHARTS.get(plan.chart, _lines)(figure, plan, curves)
+        CHARTS.get(plan.chart, _lines)(figure, plan, curves)
         return Picture(_saved(figure, "png", {"Software": None}), _saved(figure, "svg", {"Date": None}))
 
 
@@ -91,7 +91,7 @@ def _bar_chart(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
         )
     _dress(axes, plan, curves)
     axes.set_xscale("linear")
-    axes.set_xticks(places, [f"{value / plan.x.unit:g}" for value in plan.x.values])
+    axes.set_xticks(places, [tick_label(x) for x in _places(plan)])
     if len(curves) > 1:
         _legend(figure, *axes.get_legend_handles_labels())
 
@@ -104,15 +104,15 @@ def _grid(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
     picture = left.pcolormesh(np.ma.masked_invalid(values), cmap=SEQUENCE, edgecolors="white", linewidth=0.4)
     row, column = np.unravel_index(np.nanargmax(values), values.shape)
     left.plot(column + 0.5, row + 0.5, "*", color="white", markeredgecolor="black", markersize=13)
-    left.set_xticks(np.arange(values.shape[1]) + 0.5, [f"{x:g}" for x in _places(plan)])
+    left.set_xticks(np.arange(values.shape[1]) + 0.5, [tick_label(x) for x in _places(plan)])
     left.set_yticks(np.arange(values.shape[0]) + 0.5, [curve.label for curve in curves])
     left.tick_params(length=0)
     left.spines[:].set_visible(False)
-    if values.shape[1] > 8:
-        left.tick_params(axis="x", rotation=45)
+    left.tick_params(axis="x", rotation=35)
     left.set_xlabel(plan.x.label)
     left.set_ylabel(second_axis(plan))
-    figure.colorbar(picture, ax=left, label=plan.metric.label, pad=0.02).outline.set_visible(False)
+    bar = figure.colorbar(picture, ax=left, label=plan.metric.label, pad=0.02, format="{x:,g}")
+    bar.outline.set_visible(False)
     shades = mpl.colormaps[SEQUENCE](np.linspace(0, 0.88, len(curves)))
     for curve, shade, stroke in zip(curves, shades, strokes_for([""] * len(curves)), strict=True):
         style = {**stroke.line(), "color": shade, "markerfacecolor": shade, "markeredgecolor": shade, "markersize": 4}
@@ -157,7 +157,7 @@ def _prediction(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
     _legend(figure, handles, [str(handle.get_label()) for handle in handles])
 
 
-_CHARTS: Mapping[str, Callable[[Figure, Plan, Sequence[Curve]], None]] = {
+CHARTS: Mapping[str, Callable[[Figure, Plan, Sequence[Curve]], None]] = {
     "lines": _lines,
     "bars": _bar_chart,
     "grid": _grid,
@@ -172,7 +172,7 @@ def _places(plan: Plan) -> Float64Array:
 def _dress(axes: Axes, plan: Plan, curves: Sequence[Curve], *, x_label: bool = True) -> None:
     values = np.concatenate([curve.y for curve in curves]) / plan.metric.unit
     dress_x(axes, plan.x, label=x_label)
-    dress_y(axes, plan.metric, float(np.nanmax(values)))
+    dress_y(axes, plan.metric, float(np.nanmin(values)), float(np.nanmax(values)))
     if plan.metric.scale == "linear" and np.nanmin(values) >= 0:
         axes.set_ylim(bottom=0)
 

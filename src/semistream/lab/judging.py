@@ -108,7 +108,7 @@ def _find(one: Claim, evidence: Evidence) -> Finding:
 
 def _both(orders: Mapping[str, Finding]) -> Finding:
     """Return the finding where the paper does not say how its table was ordered: it must hold in both orders."""
-    measured = "; ".join(f"{order}: {finding.measured}" for order, finding in orders.items())
+    measured = "; ".join(f"{order}: {finding.measured}" for order, finding in orders.items() if finding.measured)
     reasons = dict.fromkeys(finding.reason for finding in orders.values() if finding.reason)
     verdicts = [finding.holds for finding in orders.values()]
     holds = None if None in verdicts else all(verdicts)

@@ -17,11 +17,11 @@ class Paper:
 
 
 PAPERS = (
-    Paper("HYBRIDJOIN", "HYBRIDJOIN for near-real-time data warehousing", 1, 31),
-    Paper("X-HYBRIDJOIN", "Efficient processing of streaming updates with archived master data", 32, 60),
-    Paper("Optimised X-HYBRIDJOIN", "Two phases and two hash tables", 61, 70),
-    Paper("Frequent pages", "A priority queue of frequent pages for semi-stream joins", 71, 92),
-    Paper("Parallel CACHEJOIN", "P-CACHEJOIN and OP-CACHEJOIN: phases side by side", 93, 108),
+    Paper("HYBRIDJOIN", "An index join whose reads serve many waiting tuples", 1, 31),
+    Paper("X-HYBRIDJOIN", "HYBRIDJOIN with the most used pages pinned", 32, 60),
+    Paper("Optimised X-HYBRIDJOIN", "Frequent master tuples in a hash table that arriving tuples probe first", 61, 70),
+    Paper("Priority queue of frequent pages", "Reading frequent pages on a schedule", 71, 92),
+    Paper("P- and OP-CACHEJOIN", "The phases of CACHEJOIN side by side", 93, 108),
 )
 CLAIM_COUNT = PAPERS[-1].last_claim
 

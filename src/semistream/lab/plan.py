@@ -18,6 +18,10 @@ from semistream.lab.point import Point
 from semistream.lab.variants import VARIANTS
 
 _POINT_FIELDS = {f.name for f in fields(Point)}
+_NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
+    **dict.fromkeys(("master_rows", "tuples", "seed"), int),
+    **dict.fromkeys(("exponent", "arrival_rate", "queues"), float),
+}
 _BYTES_PARAMETERS = {"read_bytes", "handover_bytes"}
 _PARTS = "parts"
 _FEWEST_ROWS = 20_000
@@ -112,6 +116,8 @@ class Plan:
                 options[name.removeprefix("option.")] = value
             elif name == "memory":
                 settings["memory_bytes"] = parse_bytes(value) if isinstance(value, str) else int(value)
+            elif name in _NUMBER_FIELDS:  # so that 2 million is one point, wherever it stands
+                settings[name] = _NUMBER_FIELDS[name](value)
             else:
                 settings[name] = value
         settings["parameters"] = tuple(sorted(parameters.items()))

@@ -49,9 +49,10 @@ def write_report(folder: ResultsFolder, told: Told | None = None) -> Report:
     verdicts = judged(evidence, told)
     folder.write_rows("claims.json", verdicts)
     sections, rows, missing = [], [], 0
-    for number, plan in enumerate(plans.values()):
+    asked = [plans[name] for name in plans if name in folder.experiments()]
+    for number, plan in enumerate(asked):
         if told is not None:
-            told("Drawing figures", number, len(plans))
+            told("Drawing figures", number, len(asked))
         planned = list(plan.points(scale=settings.scale, clock=settings.clock))
         found = [one for one in planned if one.point.digest in finished.rows]
         if not found:

@@ -24,22 +24,26 @@ b.holds, b.fails, b.unjudged { font-weight: 650; white-space: nowrap; }
 .contents li { margin: 0 0 3px; break-inside: avoid; }
 .scroll { overflow-x: auto; }
 table { margin-top: 10px; font-size: 14px; }
-thead th { padding: 6px 18px 6px 0; color: var(--muted); font-weight: 600; vertical-align: bottom; border-top: 0; }
+thead th { padding: 6px 18px 6px 0; color: var(--muted); font-weight: 600; vertical-align: bottom; border-top: 0;
+  white-space: normal; }
 tbody tr:first-child > * { border-top: 1px solid var(--line); }
 td { padding-right: 18px; }
 td:last-child, th:last-child { padding-right: 0; }
 tbody th { color: var(--ink); font-variant-numeric: tabular-nums; }
 .claims { table-layout: fixed; min-width: 900px; }
 .claims td { overflow-wrap: anywhere; }
-.claims .number { width: 44px; } .claims .verdict { width: 92px; } .claims .orders { width: 104px; }
+.claims .number { width: 50px; } .claims td:first-child { white-space: nowrap; }
+.claims .verdict { width: 122px; } .claims .orders { width: 92px; }
 .claims .flips { width: 132px; } .claims .claim { width: 34%; }
 .small { display: block; margin-top: 2px; color: var(--muted); font-size: 13px; line-height: 1.4; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 16px;
   margin-top: 14px; }
 .figures.wide { grid-template-columns: 1fr; }
 figure { padding: 12px 12px 8px; background: #ffffff; color: #1b2330; justify-content: flex-start; }
-figure img { display: block; width: 100%; max-width: 860px; height: auto; margin: 0 auto; }
+figure img { display: block; width: 100%; max-width: 560px; height: auto; margin: 0 auto; }
+.wide figure img { max-width: 960px; }
 figcaption { margin-top: 6px; font-size: 13px; color: #5d6878; text-align: center; }
+.numbers { width: auto; min-width: 50%; }
 .numbers td, .numbers thead th { text-align: right; white-space: nowrap; }
 .numbers thead th:first-child { text-align: left; }
 .numbers .sure { color: var(--muted); font-size: 12px; }

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError
@@ -58,8 +58,9 @@ class ResultsFolder:
         folder = cls(path, settings)
         try:
             folder.points.mkdir(parents=True, exist_ok=True)
-            about = {"format": _FORMAT, "scale": settings.scale, "clock": settings.clock}
-            folder.write(_ABOUT, json.dumps(about, indent=2) + "\n")
+            if not (path / _ABOUT).exists():
+                folder._write_about([])
+            (path / _LOCK).touch()
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise InvalidSettingError(
@@ -87,6 +88,19 @@ class ResultsFolder:
                 f"{path} is of format {version}, but this version knows format {_FORMAT}: name another folder."
             )
         return cls(path, settings)
+
+    def experiments(self) -> list[str]:
+        """Return the experiments that runs were asked for."""
+        about = json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))
+        return [str(name) for name in about.get("experiments", [])]
+
+    def remember(self, experiments: Iterable[str]) -> None:
+        """Note that a run was asked for some experiments."""
+        self._write_about(dict.fromkeys([*self.experiments(), *experiments]))
+
+    def _write_about(self, experiments: Iterable[str]) -> None:
+        about = {"format": _FORMAT, **asdict(self.settings), "experiments": list(experiments)}
+        self.write(_ABOUT, json.dumps(about, indent=2) + "\n")
 
     @property
     def points(self) -> Path:

@@ -102,6 +102,7 @@ def run_plans(
         if not runs_on(plan, settings.clock):
             raise InvalidSettingError(f"The experiment {plan.id} is for the model clock only: leave it out.")
     with folder.alone():
+        folder.remember(plan.id for plan in plans)
         finished = folder.load(set_aside=True)
         tasks = tasks_of(plans, scale=settings.scale, clock=settings.clock)
         missing = [task for task in tasks if task.point.digest not in finished.rows]

@@ -72,6 +72,10 @@ class PageChoice(ABC):
     """Neighbours among the chosen partitions, which come in their order, are read by one request."""
     buffers = 1
     """How many reads are in flight together."""
+    deadline_seconds = 0.0
+    """If it is above 0, `overdue_before` must be kept up to date."""
+    overdue_before = 0
+    """Tuples that entered before the queue's count of `entered` was this have waited for half of the deadline."""
 
     @abstractmethod
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
@@ -99,6 +103,9 @@ class Intake(ABC):
     @abstractmethod
     def ready(self, queue: Queue, taken: int, *, available: bool, ended: bool) -> bool:
         """Say whether the next read may start; `available` says that input is there that could still be taken."""
+
+    def answered(self, count: int, longest_wait_seconds: float, queue: Queue) -> None:  # noqa: B027
+        """Learn how many tuples a read has answered and the longest wait among them; only with a deadline."""
 
 
 class Admission(ABC):

@@ -9,7 +9,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import CostProfile, profile_named
-from semistream.lab.evidence import Evidence
+from semistream.lab.evidence import Evidence, NotMeasuredError
 from semistream.lab.judging import Finding
 from semistream.lab.plan import PlannedPoint
 from semistream.lab.point import Point, varied
@@ -49,7 +49,7 @@ def place(evidence: Evidence, experiment: str, x: float) -> str:
 def lead(
     evidence: Evidence, experiment: str, winner: str, rivals: Sequence[str] = (), where: Sequence[float] = ()
 ) -> Lead:
-    """Return how far the winner is ahead of the best of its rivals, by default of all, at the places named or at all."""
+    """Return how far the winner is ahead of the best of its rivals (all others), at the places named (all)."""
     rivals = rivals or [series for series in evidence.series(experiment) if series != winner]
     found = []
     for x in where or evidence.xs(experiment):
@@ -66,10 +66,14 @@ def best_everywhere(
     """Judge that one series is ahead of all others at every place."""
     found = lead(evidence, experiment, winner, rivals, where)
     measured = f"{found.least:.2f} to {found.most:.2f} times the best rival"
-    if found.is_ahead:
-        return Finding(True, f"{measured}, least at {place(evidence, experiment, found.place)}")
-    reason = f"At {place(evidence, experiment, found.place)} {explained(evidence, experiment, winner, found.rival, found.place)}."
-    return Finding(False, measured, reason)
+    where_least = place(evidence, experiment, found.place)
+    reason = f"At {where_least} {explained(evidence, experiment, winner, found.rival, found.place)}."
+    return decided(found.is_ahead, f"{measured}, least at {where_least}", reason)
+
+
+def decided(holds: bool, measured: str, reason: str) -> Finding:
+    """Return a finding that gives its reason only if the claim fails."""
+    return Finding(bool(holds), measured, "" if holds else reason)
 
 
 def explained(evidence: Evidence, experiment: str, one: str, other: str, x: float) -> str:
@@ -94,9 +98,7 @@ def reading_seconds_per_tuple(evidence: Evidence, experiment: str, series: str, 
     seeks, continuations, size_bytes = (
         evidence.value(experiment, series, x, f"operations_{name}") for name in ("seeks", "continuations", "bytes_read")
     )
-    seconds = (
-        seeks * costs.seek_seconds + continuations * costs.request_seconds + size_bytes / costs.bytes_per_second
-    )
+    seconds = seeks * costs.seek_seconds + continuations * costs.request_seconds + size_bytes / costs.bytes_per_second
     return seconds / evidence.value(experiment, series, x, "tuples")
 
 
@@ -133,10 +135,10 @@ def planned(evidence: Evidence, experiment: str, series: str, x: float) -> Plann
     """Return the run at one place of an experiment, as its plan has it."""
     plan = evidence.plans[experiment]
     ranks = evidence.ranks if evidence.ranks in plan.ranks else plan.ranks[0]
-    for one in plan.points(scale=evidence.scale, clock=evidence.clock):
+    for one in plan.points(scale=evidence.scale, clock=evidence.clock, variants=False):
         if one.series == series and one.x == x and one.point.ranks == ranks:
             return one
-    raise LookupError(f"{experiment} has no {series!r} at {x:g}")
+    raise NotMeasuredError(f"{experiment} has no {series!r} at {x:g}")
 
 
 def deviations(evidence: Evidence, experiment: str, series: str, column: str) -> Float64Array:

@@ -18,7 +18,7 @@ from semistream.lab.measuring import rates
 from semistream.lab.point import Point, Row
 from semistream.workload import BurstyArrivals, GeneratedArrivals, IntermittentArrivals, PoissonArrivals, Workload
 
-_STEP_SECONDS = 1.0
+_STEP_SECONDS = 0.1
 """The step of the bursty generator, which the papers do not print."""
 _CHUNK_TUPLES = 4096
 _BLOCK_TUPLES = 1 << 18
@@ -29,7 +29,8 @@ def run(point: Point) -> Row:
 
     Warm-up and measurement last as many seconds as the options `warm_up` and `seconds` say, and with the option
     `rounds` at least so many times what a full queue takes to arrive: a tuple of MESHJOIN stays for half of that.
-    Intermittent streams are measured in their first silence instead.
+    Intermittent streams are measured in their first silence instead. With the option `tick_tuples` tuples are handed
+    over in ticks of so many on average: an algorithm that waits for a part of its queue need not be woken by each.
     """
     if point.clock != "model":
         raise InvalidSettingError("Waiting at an arrival rate is measured on the model clock: choose --clock model.")
@@ -58,9 +59,23 @@ def arrivals_of(point: Point) -> GeneratedArrivals:
     return PoissonArrivals(point.arrival_rate, seed=point.seed)
 
 
+class Ticks:
+    """Hands tuples over only at the end of the tick in which they arrive."""
+
+    def __init__(self, inside: GeneratedArrivals, tick_seconds: float) -> None:
+        self._inside = inside
+        self._tick_seconds = tick_seconds
+
+    def take(self, count: int) -> Float64Array:
+        """Return the seconds at which the next `count` tuples are handed over."""
+        moments = self._inside.take(count)
+        return np.ceil(moments / self._tick_seconds) * self._tick_seconds if self._tick_seconds else moments
+
+
 def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
     slots, stats = assembly.sizes.waiting_slots, assembly.stats
-    chunks = Workload(rates.workload(point).keys, arrivals_of(point)).chunks(_CHUNK_TUPLES)
+    tick_seconds = point.option("tick_tuples") / point.arrival_rate
+    chunks = Workload(rates.workload(point).keys, Ticks(arrivals_of(point), tick_seconds)).chunks(_CHUNK_TUPLES)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     rounds = loop.rounds()
     full_seconds = point.option("rounds") * slots / point.arrival_rate
@@ -93,6 +108,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
         "busy_share": busy / passed,
         "idle_seconds_per_read": (passed - busy) / reads,
         "tuples_per_read": done.tuples_out / reads,
+        "taken_per_read": done.tuples_in / reads,
         "read_requests": done.read_requests,
         "waiting_tuples": loop.waiting.count,
         "waiting_slots": slots,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from semistream.algorithms.measure import measure
-from semistream.algorithms.recipe import Setting
-from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Int64Array
 from semistream.lab.measuring import rates
+from semistream.lab.measuring.observed import measured, watched
 from semistream.lab.measuring.read_log import LoggedChoice, ReadLog
 from semistream.lab.point import Point, Row
 from semistream.policies.contract import PageChoice, Queue
@@ -36,22 +34,6 @@ class _CountedChoice(LoggedChoice):
 def run(point: Point) -> Row:
     """Measure a point."""
     log = _WaitingLog()
-    recipe = algorithm_named(point.algorithm)
-
-    def choice(setting: Setting) -> PageChoice:
-        return _CountedChoice(recipe.page_choice(setting), log)
-
-    measured = measure(
-        replace(recipe, page_choice=choice),
-        rates.table(point.master_rows),
-        rates.workload(point),
-        memory=point.memory_bytes,
-        tuples=max(1, point.tuples),
-        queues=point.queues,
-        profile=rates.costs_of(point),
-        accounting="papers",
-        seed=point.seed,
-        parameters=rates.parameters_of(point),
-    )
+    found = measured(point, watched(point, lambda inside: _CountedChoice(inside, log)))
     later = log.waiting[len(log.waiting) // 2 :]
-    return {**rates.row_of(measured), "disk_bound_tuples": float(np.mean(later))}
+    return {**rates.row_of(found), "disk_bound_tuples": float(np.mean(later))}

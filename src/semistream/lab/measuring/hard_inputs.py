@@ -53,10 +53,11 @@ class Positions:
         layout = self._layout
         if self._name == "one key":
             return np.full(count, layout.rows // 2, dtype=np.int64)
-        # As long as a block is, so long is MESHJOIN's part of the queue: each read meets one block and no more.
-        block = max(1, layout.waiting_slots // layout.partitions) if self._name == "blocks" else 1
+        # A round of blocks is just longer than the queue: a read meets one block, which is as long as MESHJOIN's part.
+        block = -(-layout.waiting_slots // layout.partitions) if self._name == "blocks" else 1
         partition = position // block % layout.partitions
-        return np.minimum(partition * layout.partition_rows + 1 + position % block, layout.rows)
+        keys: Int64Array = np.minimum(partition * layout.partition_rows + 1 + position % block, layout.rows)
+        return keys
 
 
 def run(point: Point) -> Row:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
+
 import numpy as np
 
-from semistream.algorithms.measure import measure
-from semistream.algorithms.registry import algorithm_named
-from semistream.lab.measuring import rates
-from semistream.lab.measuring.read_log import logged
+from semistream.core.arrays import Float64Array
+from semistream.lab.measuring.observed import measured, watched
+from semistream.lab.measuring.read_log import LoggedChoice, ReadLog
 from semistream.lab.point import Point, Row
 
 _FEWEST_READS = 20
@@ -17,27 +19,21 @@ _FEWEST_READS = 20
 def run(point: Point) -> Row:
     """Measure the part of the phases that the options `part` (from 1 on) of `parts` name."""
     parts, part = int(point.option("parts", 10)), int(point.option("part", 1))
-    recipe, log = logged(algorithm_named(point.algorithm))
-    measured = measure(
-        recipe,
-        rates.table(point.master_rows),
-        rates.workload(point),
-        memory=point.memory_bytes,
-        tuples=max(1, point.tuples),
-        queues=point.queues,
-        profile=rates.costs_of(point),
-        accounting="papers",
-        seed=point.seed,
-        parameters=rates.parameters_of(point),
-    )
-    entered, answered = np.array(log.entered), np.array(log.answered, dtype=np.float64)
-    starts = np.flatnonzero(np.diff(entered, prepend=-1))
-    phases = [phase for phase in np.split(answered, starts[1:]) if len(phase) >= _FEWEST_READS]
-    by_part = [np.array([some.mean() for some in np.array_split(phase, parts)]) for phase in phases]
-    along = np.mean(by_part, axis=0) if by_part else np.full(parts, np.nan)
+    phases = _phases(replace(point, options=()))
+    if not phases:
+        return {"phases": 0, "reads_per_phase": 0.0, "matches_per_read": None}
     return {
-        **rates.row_of(measured),
         "phases": len(phases),
-        "reads_per_phase": float(np.mean([len(phase) for phase in phases])) if phases else 0.0,
-        "matches_per_read": float(along[part - 1]) if phases else None,
+        "reads_per_phase": float(np.mean([len(phase) for phase in phases])),
+        "matches_per_read": float(np.mean([np.array_split(phase, parts)[part - 1].mean() for phase in phases])),
     }
+
+
+@lru_cache(maxsize=2)
+def _phases(point: Point) -> list[Float64Array]:
+    """Return what each read of each join phase answered."""
+    log = ReadLog()
+    measured(point, watched(point, lambda inside: LoggedChoice(inside, log)))
+    starts = np.flatnonzero(np.diff(np.array(log.entered), prepend=-1))
+    answered = np.array(log.answered, dtype=np.float64)
+    return [phase for phase in np.split(answered, starts[1:]) if len(phase) >= _FEWEST_READS]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
-from semistream.algorithms.measure import measure
-from semistream.algorithms.recipe import Recipe, Setting
-from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.lab.measuring import rates
+from semistream.lab.measuring.observed import measured, watched
 from semistream.lab.measuring.read_log import LoggedChoice, ReadLog
 from semistream.lab.point import Point, Row, Scalar
 from semistream.policies.contract import PageChoice, Queue
@@ -67,40 +66,22 @@ class _LoggedReads(LoggedChoice):
 def run(point: Point) -> Row:
     """Measure a point."""
     log = ScheduleLog()
-    measured = measure(
-        _logged(algorithm_named(point.algorithm), log),
-        rates.table(point.master_rows),
-        rates.workload(point),
-        memory=point.memory_bytes,
-        tuples=max(1, point.tuples),
-        queues=point.queues,
-        profile=rates.costs_of(point),
-        accounting="papers",
-        seed=point.seed,
-        parameters=rates.parameters_of(point),
-    )
-    stats = measured.stats
+    found = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
+    stats = found.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
     shares = page_shares(point.master_rows, point.exponent, point.ranks, point.seed, pages_per_read)
-    return {**rates.row_of(measured), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
-
-
-def _logged(recipe: Recipe, log: ScheduleLog) -> Recipe:
-    def choice(setting: Setting) -> PageChoice:
-        return _LoggedReads(recipe.page_choice(setting), log)
-
-    return replace(recipe, page_choice=choice)
+    return {**rates.row_of(found), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
 
 
 @lru_cache(maxsize=4)
-def page_shares(master_rows: int, exponent: float, ranks: str, seed: int, pages_per_read: int) -> Float64Array:
+def page_shares(
+    master_rows: int, exponent: float, ranks: Literal["sorted", "shuffled"], seed: int, pages_per_read: int
+) -> Float64Array:
     """Return the share of the stream that asks for each partition."""
-    order = "shuffled" if ranks == "shuffled" else "sorted"
-    keys = ZipfKeys(master_rows, exponent, seed=seed, ranks=order)
+    keys = ZipfKeys(master_rows, exponent, seed=seed, ranks=ranks)
     rows_per_partition = pages_per_read * (rates.PAGE_BYTES // rates.ROW_BYTES)
     partitions = (keys.keys_of(np.arange(1, master_rows + 1, dtype=np.int64)) - 1) // rows_per_partition
-    shares: Float64Array = np.bincount(partitions, weights=keys.probabilities())
-    return shares
+    return np.bincount(partitions, weights=keys.probabilities()).astype(np.float64)
 
 
 def _counts(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:

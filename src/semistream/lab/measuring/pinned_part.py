@@ -12,5 +12,6 @@ def run(point: Point) -> Row:
     """Measure a steady run, and say what the pinned part serves in as many iterations as the option says."""
     row = rates.run(replace(point, kind="rate", options=()))
     hits, iterations = row["cache_hits"], row["iterations"]
-    assert isinstance(hits, int) and isinstance(iterations, int)
+    assert isinstance(hits, int)
+    assert isinstance(iterations, int)
     return {**row, "pinned_tuples": hits / iterations * point.option("iterations", 4000)}

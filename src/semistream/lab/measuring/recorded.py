@@ -61,9 +61,7 @@ def _table(name: str, part: float) -> tuple[MemoryStore, Int64Array]:
     data = source.load(part)
     rows = pa.table({"key": np.sort(data.master_keys)})
     rows_per_page = max(1, rates.PAGE_BYTES // source.row_bytes)
-    store = MemoryStore(
-        rows, "key", rows_per_page=rows_per_page, row_bytes=source.row_bytes, on_duplicate="all"
-    )
+    store = MemoryStore(rows, "key", rows_per_page=rows_per_page, row_bytes=source.row_bytes, on_duplicate="all")
     return store, data.stream_keys
 
 

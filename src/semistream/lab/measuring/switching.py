@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.measure import measure
-from semistream.algorithms.recipe import Setting
-from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Int64Array
 from semistream.lab.measuring import rates
+from semistream.lab.measuring.observed import measured, watched
 from semistream.lab.measuring.read_log import LoggedChoice, ReadLog
 from semistream.lab.point import Point, Row
 from semistream.policies.contract import PageChoice, Queue
@@ -83,31 +81,16 @@ class _TimedChoice(LoggedChoice):
 def run(point: Point) -> Row:
     """Measure switches on a table in memory, where loads are quick and a buffer is ready most of the time."""
     moments = _Moments()
-    recipe = algorithm_named(point.algorithm)
-
-    def choice(setting: Setting) -> PageChoice:
-        return _TimedChoice(recipe.page_choice(setting), moments)
-
     store = _TimedStore(rates.table(point.master_rows))
     store.moments = moments
-    measured = measure(
-        replace(recipe, page_choice=choice),
-        store,
-        rates.workload(point),
-        memory=point.memory_bytes,
-        tuples=max(1, point.tuples),
-        queues=point.queues,
-        accounting="papers",
-        seed=point.seed,
-        parameters=rates.parameters_of(point),
-    )
+    found = measured(point, watched(point, lambda inside: _TimedChoice(inside, moments)), store=store, wall=True)
     count = min(len(moments.started), len(moments.ended))
     loaded, asked, started, ended = (
         np.array(some[:count]) for some in (moments.loaded, moments.asked, moments.started, moments.ended)
     )
     ready = loaded[1:] < ended[:-1]
     switches = (started - asked)[1:][ready]
-    profile, stats = rates.costs_of(point), measured.stats
+    profile, stats = rates.costs_of(point), found.stats
     return {
         "switches": len(ready),
         "ready_share": float(ready.mean()),

@@ -21,6 +21,9 @@ class PlannedRuns(PageChoice):
     waits longer than `patience` times what can wait. Under heavy uniform load a plan becomes a scan of the whole
     table, under a trickle it becomes single look-ups.
 
+    To start a run counts as `pieces` requests, because it also leaves its surroundings in pieces, for which later reads
+    pay. With a deadline, tuples that have waited for half of it are served before all others.
+
     `run_partitions` bounds what one call returns. While no input is pending and the queue is not full, a plan serves
     all that wait.
     """
@@ -37,9 +40,13 @@ class PlannedRuns(PageChoice):
         share: float = 0.3,
         patience: float = 3.0,
         by_age: bool = True,
+        pieces: float = 1.0,
+        deadline_seconds: float = 0.0,
     ) -> None:
+        self.deadline_seconds = deadline_seconds
         # Only the ratio matters: costs are counted in reads of a partition.
         self._request_cost = request_seconds / partition_seconds
+        self._run_cost = pieces * self._request_cost
         self._run_partitions = max(1, run_partitions)
         self._share = share
         self._patience = patience
@@ -50,6 +57,8 @@ class PlannedRuns(PageChoice):
 
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
         """Return the next runs of the plan, and make a new plan when the old one is done."""
+        if self._is_late(queue):
+            self._planned = self._plan_for_late(queue)
         planned = self._planned
         while len(planned):
             some, planned = planned[: self._run_partitions], planned[self._run_partitions :]
@@ -59,6 +68,14 @@ class PlannedRuns(PageChoice):
         self._planned = planned = self._plan(queue, 1.0 if not input_pending else self._share)
         self._planned = planned[self._run_partitions :]
         return planned[: self._run_partitions]
+
+    def _is_late(self, queue: Queue) -> bool:
+        """Say whether the oldest tuple has waited for half of its deadline, and the plan does not serve it."""
+        oldest = queue.oldest() if self.overdue_before else -1
+        if oldest < 0 or queue.since[oldest] >= self.overdue_before:
+            return False
+        place = int(np.searchsorted(self._planned, oldest))
+        return place == len(self._planned) or int(self._planned[place]) != oldest
 
     def following(self) -> Int64Array:
         """Return the next runs of the plan."""
@@ -91,9 +108,21 @@ class PlannedRuns(PageChoice):
         _collect(steps, planned)
         return planned
 
-    def _choose_runs(self, queue: Queue, theta: float, limit: int, steps: UInt8Array) -> tuple[int, int]:
+    def _plan_for_late(self, queue: Queue) -> Int64Array:
+        """Plan for all tuples that are overdue, and for others only where they are worth what they were last time."""
+        steps = np.empty(queue.partition_count, dtype=np.uint8)
+        limit = queue.entered - self.overdue_before + 1
+        _, count = self._choose_runs(queue, self.theta or self._guess(queue), limit, steps, self._request_cost)
+        planned = np.empty(count, dtype=np.int64)
+        _collect(steps, planned)
+        return planned
+
+    def _choose_runs(
+        self, queue: Queue, theta: float, limit: int, steps: UInt8Array, run_cost: float | None = None
+    ) -> tuple[int, int]:
+        run_cost = self._run_cost if run_cost is None else run_cost
         found: tuple[int, int] = _choose_runs(
-            queue.counts, queue.since, queue.entered, limit, theta, self._request_cost, self._by_age, steps
+            queue.counts, queue.since, queue.entered, limit, theta, run_cost, self._by_age, steps
         )
         return found
 
@@ -125,7 +154,9 @@ def _choose_runs(
         gain = -theta
         if count > 0:
             age = entered - since[partition] + 1
-            gain += 1e18 if age > limit else (np.float64(count) * age if by_age else np.float64(count))
+            score = np.float64(count) * age if by_age else np.float64(count)
+            # What pays for a run of its own is always read.
+            gain += max(score, theta * (request_cost + 2.0)) if age > limit else score
         step = 0
         started = skipping - theta * request_cost
         if reading > skipping:

@@ -1,0 +1,65 @@
+"""Cost model of DEMANDJOIN, on the bound for any choice of pages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.costs import Operations
+from semistream.cost.division import Division
+from semistream.cost.queue_models import Iteration
+
+_CACHE_QUALITY = 0.95
+"""How near admission by frequency comes to caching the most frequent keys: the part of the cache that they hold.
+Measured, not derived, as are the next two."""
+_PLAN_LOSS = 1.2
+"""What plans lose against reading each page just when it is due: they come at whole times."""
+_RUN_LENGTH = 6.0
+"""How long runs are, in what could be read in the time of a request."""
+_CACHE_SHARES = np.geomspace(0.005, 0.6, 64)
+"""How much of the memory the cache may take where the engine balances it with the waiting tuples."""
+
+
+def planned_runs(division: Division) -> Iteration:
+    """Read each page after a time in proportion to 1/√π, which leaves the fewest reads for a queue of h_S tuples.
+
+    Periods of a/√π fill the queue with Σ π·(a/√π)/2 tuples, so a = 2·h_S/Σ√π and one page is read for every
+    2·h_S/(Σ√π)² tuples. Neighbours are read together, so a request brings as much as one read may. The disk works
+    while pages are joined: the longer of the two counts.
+    """
+    sizes = division.sizes
+    if not division.setting.parameters.get("balance"):
+        return _iteration(division, sizes.cache_tuples, float(division.waiting_slots))
+    # As the engine does: the share that lets most tuples be served if what a read serves grows with the queue.
+    memory = sizes.cache_tuples * sizes.cached_bytes + division.waiting_slots * sizes.waiting_bytes
+    cached = (_CACHE_SHARES * memory / sizes.cached_bytes).astype(np.int64)
+    answered = np.array([division.shares.of_first_ranks(int(_CACHE_QUALITY * entries)) for entries in cached])
+    best = int(((1 - _CACHE_SHARES) / np.maximum(1 - answered, 1e-9)).argmax())
+    return _iteration(division, int(cached[best]), (1 - _CACHE_SHARES[best]) * memory / sizes.waiting_bytes)
+
+
+def _iteration(division: Division, cache_tuples: int, slots: float) -> Iteration:
+    shares, costs = division.shares, division.costs
+    kept = int(_CACHE_QUALITY * min(cache_tuples, division.situation.master_rows - 1))
+    chances = np.clip((kept - shares.rank_edges[:-1]) / shares.group_sizes, 0.0, 1.0)
+    missed = shares.missed_by_partition(division.bounds, chances)
+    total = float(missed.sum())
+    roots = float(np.sqrt(missed / total).sum())
+    served = max(1.0, 2 * slots / roots**2 / _PLAN_LOSS)
+    tuples = served / total
+    rows = division.situation.master_rows / division.partition_count
+    request_pages = costs.seek_seconds * costs.bytes_per_second / (rows * division.situation.row_bytes)
+    requests = 1 / max(1.0, min(_RUN_LENGTH * request_pages, division.sizes.run_partitions))
+    disk = costs.seconds(
+        Operations(seeks=requests / costs.most_in_flight, bytes_read=rows * division.situation.row_bytes)
+    )
+    rest = costs.seconds(
+        Operations(
+            probes=rows + tuples,
+            frequency_checks=rows,
+            outputs=tuples,
+            removals=served,
+            takes=tuples,
+            appends=served,
+        )
+    )
+    return Iteration(tuples, 1 - total, max(disk, rest))

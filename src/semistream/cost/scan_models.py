@@ -1,0 +1,46 @@
+"""Cost models of the algorithms without a choice of pages: look-ups of each tuple, rings, and a table in memory."""
+
+from __future__ import annotations
+
+from semistream.core.costs import Operations
+from semistream.cost.division import Division
+from semistream.cost.queue_models import Iteration
+
+
+def single_look_ups(division: Division) -> Iteration:
+    """INLJ: each tuple reads its page."""
+    shares = division.shares.of_partitions(division.bounds)
+    rows = float((shares * division.partition_rows).sum())
+    done = Operations(
+        seeks=1,
+        bytes_read=rows * division.situation.row_bytes,
+        probes=rows,
+        outputs=1,
+        removals=1,
+        takes=1,
+        appends=1,
+    )
+    return Iteration(1.0, 0.0, division.costs.seconds(done))
+
+
+def ring(division: Division) -> Iteration:
+    """MESHJOIN: in each iteration a part of the queue enters, as many parts as the table has partitions."""
+    partitions = division.partition_count
+    part = max(1, division.waiting_slots // partitions)
+    rows = division.situation.master_rows / partitions
+    done = Operations(
+        seeks=1 / partitions,
+        continuations=1 - 1 / partitions,
+        bytes_read=rows * division.situation.row_bytes,
+        probes=rows,
+        outputs=part,
+        removals=part,
+        takes=part,
+        appends=part,
+    )
+    return Iteration(float(part), 0.0, division.costs.seconds(done))
+
+
+def all_in_memory(division: Division) -> Iteration:
+    """The oracle: each tuple probes a table that has all rows."""
+    return Iteration(1.0, 1.0, division.costs.seconds(Operations(probes=1, outputs=1, takes=1)))
