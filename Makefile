@@ -17,7 +17,7 @@ install: $(STAMP) ## Make the virtual environment and install semistream into it
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "semistream needs Python 3.11 or later: set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tpch,flights]'
 	@touch $(STAMP)
 
 demo: install ## Enrich generated sales on Spark for a minute and prove the result; needs Java 17
@@ -36,7 +36,7 @@ $(SPARK_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)
 	@# PySpark names the one Py4J that it goes with.
 	{ grep -v -i -E '^(pyspark|py4j)==' constraints.txt; echo 'pyspark==$(PYSPARK)'; } > $(SPARK_VENV)/constraints.txt
-	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c $(SPARK_VENV)/constraints.txt -e '.[dev]'
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c $(SPARK_VENV)/constraints.txt -e '.[dev,tpch,flights]'
 	@touch $(SPARK_STAMP)
 
 test-cluster: install ## The tests with a standalone cluster on loopback and with spark-submit

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from semistream.algorithms.measure import measure
 from semistream.algorithms.registry import ALGORITHMS
@@ -174,3 +176,23 @@ def test_what_cannot_be_predicted_says_what_to_do() -> None:
 def test_a_situation_refuses_what_makes_no_sense(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidSettingError):
         Situation(**{"master_rows": 1_000, "memory_bytes": 1_000_000, "exponent": 1.0, **wrong})  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    rows=st.integers(1, 6_000),
+    memory=st.integers(60_000, 4_000_000),
+    exponent=st.sampled_from([0.0, 0.7, 1.0, 2.0]),
+    ranks=st.sampled_from(["sorted", "shuffled"]),
+    name=st.sampled_from(sorted(ALGORITHMS)),
+)
+def test_small_tables_are_predicted_too(rows: int, memory: int, exponent: float, ranks: str, name: str) -> None:
+    situation = Situation(rows, memory, exponent, ranks)
+    try:
+        found = predict(name, situation, PAPERS)
+    except BudgetTooSmallError:
+        return
+    assert 0 < found.service_rate < 1e9
+    assert 0 <= found.cached_share <= 1
+    printed = printed_prediction(name, situation, PAPERS)
+    assert printed is None or 0 < printed.service_rate < 1e9

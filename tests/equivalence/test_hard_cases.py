@@ -137,3 +137,12 @@ def test_an_unknown_parameter_is_named() -> None:
     store = MemoryStore(pa.table({"id": [1], "v": [2]}), "id")
     with pytest.raises(InvalidSettingError, match="colour"):
         list(join([batch(id=[1])], store, on="id", parameters={"colour": 1}))
+
+
+def test_a_join_with_a_deadline_gives_the_same_rows() -> None:
+    store = MemoryStore(pa.table({"id": np.arange(5000), "v": np.arange(5000) * 3}), "id")
+    stream = [batch(id=np.arange(400) * 7 % 6000, row=np.arange(400) + 400 * number) for number in range(20)]
+    joined = join(stream, store, on="id", how="left", memory="2MB", max_wait=0.05).read_all().sort_by("row")
+    plain = join(stream, store, on="id", how="left", memory="2MB", algorithm="hybridjoin").read_all().sort_by("row")
+    assert joined.equals(plain)
+    assert joined.num_rows == 8000

@@ -7,7 +7,7 @@ import numpy as np
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations
 from semistream.cost.division import Division
-from semistream.cost.queue_models import WARM_UP_QUEUES, Iteration
+from semistream.cost.queue_models import WARM_UP_QUEUES, Iteration, all_in_memory
 from semistream.engine.cache_stages import UsefulBlocks
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Batchwise
@@ -24,7 +24,9 @@ def full_slots(division: Division) -> Iteration:
     choice = division.recipe.page_choice(division.setting)
     assert isinstance(choice, FullSlot)
     shares = np.sort(division.shares.of_partitions(division.bounds))[::-1]
-    blocks = min(division.sizes.cache_blocks, len(shares) - 1)
+    blocks = division.sizes.cache_blocks
+    if blocks >= len(shares):
+        return all_in_memory(division)
     cached = float(shares[:blocks].sum())
     served = max(1.0, min(float(choice.threshold), 2.0 * division.waiting_slots / (len(shares) - blocks)))
     return _iteration(division, served, cached)
@@ -39,7 +41,9 @@ def batches(division: Division, queues: float) -> Iteration:
     intake = division.recipe.intake(division.setting)
     assert isinstance(intake, Batchwise)
     shares = np.sort(division.shares.of_partitions(division.bounds))[::-1]
-    blocks, slots = min(division.sizes.cache_blocks, len(shares) - 1), division.waiting_slots
+    blocks, slots = division.sizes.cache_blocks, division.waiting_slots
+    if blocks >= len(shares):
+        return all_in_memory(division)
     rate = division.sizes.slots_per_block
     first, last = (WARM_UP_QUEUES, WARM_UP_QUEUES + queues) if np.isfinite(queues) else (0.5, 1.0)
     if not np.isfinite(queues):

@@ -50,7 +50,7 @@ def predict(
 def _modelled(division: Division, queues: float) -> Iteration:
     recipe = division.recipe
     if recipe.split(division.setting.parameters).whole_table:
-        return scan_models.all_in_memory(division)
+        return queue_models.all_in_memory(division)
     choice = recipe.page_choice(division.setting)
     if isinstance(choice, EveryTuple):
         return scan_models.single_look_ups(division)

@@ -6,7 +6,7 @@ import numpy as np
 
 from semistream.core.costs import Operations
 from semistream.cost.division import Division
-from semistream.cost.queue_models import Iteration
+from semistream.cost.queue_models import Iteration, all_in_memory
 
 _CACHE_QUALITY = 0.95
 """How near admission by frequency comes to caching the most frequent keys: the part of the cache that they hold.
@@ -39,10 +39,14 @@ def planned_runs(division: Division) -> Iteration:
 
 def _iteration(division: Division, cache_tuples: int, slots: float) -> Iteration:
     shares, costs = division.shares, division.costs
-    kept = int(_CACHE_QUALITY * min(cache_tuples, division.situation.master_rows - 1))
+    kept = int(_CACHE_QUALITY * cache_tuples)
+    if cache_tuples >= division.situation.master_rows:
+        return all_in_memory(division)
     chances = np.clip((kept - shares.rank_edges[:-1]) / shares.group_sizes, 0.0, 1.0)
     missed = shares.missed_by_partition(division.bounds, chances)
     total = float(missed.sum())
+    if total < 1e-9:
+        return all_in_memory(division)
     roots = float(np.sqrt(missed / total).sum())
     served = max(1.0, 2 * slots / roots**2 / _PLAN_LOSS)
     tuples = served / total

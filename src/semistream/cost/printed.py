@@ -25,12 +25,14 @@ _HYBRIDJOIN_FACTOR = 1.36  # k
 def printed_prediction(
     algorithm: str, situation: Situation, costs: CostProfile, parameters: Mapping[str, float] | None = None
 ) -> Prediction | None:
-    """Return what the paper's own formula says; None if none of the papers prints one for the algorithm."""
+    """Return what the paper's own formula says; None if no paper prints one, or all of the table is cached."""
     recipe = algorithm_named(algorithm)
     if algorithm not in _FORMULAS:
         return None
     formula, source = _FORMULAS[algorithm]
     division = divide(recipe, situation, costs, parameters)
+    if _all_cached(division):
+        return None
     iteration = formula(division)
     return Prediction(
         algorithm=algorithm,
@@ -123,7 +125,7 @@ def _phases(division: Division) -> tuple[float, float]:
     queue holds only tuples for these; Eq. 9: w_S = p_S·h_S. Eqs. 5 and 8 replace Eqs. 4 and 7 by power laws that were
     fitted to them; they are left out.
     """
-    total, cached_tuples = division.situation.master_rows, min(division.sizes.cache_tuples, _most_cached(division))
+    total, cached_tuples = division.situation.master_rows, division.sizes.cache_tuples
     partitions = (total - cached_tuples) / _buffer_rows(division)
     if division.situation.exponent == 1:
         cached = math.log(max(1, cached_tuples)) / math.log(total)
@@ -134,8 +136,10 @@ def _phases(division: Division) -> tuple[float, float]:
     return rest / partitions * division.waiting_slots, cached
 
 
-def _most_cached(division: Division) -> int:
-    return max(0, division.situation.master_rows - 2)
+def _all_cached(division: Division) -> bool:
+    """Say whether no two partitions are left to read, so that the formulas make no sense."""
+    cached_rows = max(division.sizes.cache_tuples, division.sizes.cache_blocks * _buffer_rows(division))
+    return division.situation.master_rows - cached_rows < 2 * _buffer_rows(division)
 
 
 def _sum(division: Division, count: float) -> float:

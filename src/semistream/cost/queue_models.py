@@ -48,6 +48,8 @@ def refilled_queue(division: Division, queues: float) -> Iteration:
     """Model a recipe with a queue that is kept full; `queues` is the length of the run, for caches that learn."""
     choice = division.recipe.page_choice(division.setting)
     caching = division.recipe.caching
+    if isinstance(caching, PagePinning) and division.sizes.cache_blocks >= division.partition_count:
+        return _all_pinned(division)
     if isinstance(caching, PagePinning):
         return _in_turn(_pinned_pages(division, choice), division, on_arrival=False, learning=False)
     if not isinstance(caching, TupleCaching) or not division.sizes.cache_tuples:
@@ -55,6 +57,8 @@ def refilled_queue(division: Division, queues: float) -> Iteration:
         if division.recipe.side_by_side:
             return _side_by_side(brought, division, choice.buffers)
         return _in_turn(brought, division, on_arrival=False, learning=False)
+    if caching.admission is None and division.sizes.cache_tuples >= division.situation.master_rows:
+        return all_in_memory(division)
     if caching.admission is None:
         brought = _first_rows_cached(division, choice, division.sizes.cache_tuples)
     else:
@@ -77,7 +81,7 @@ def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
 
     Of the w tuples that have entered since the last read, w·p_N are for them; only the rest of the queue is old.
     """
-    pinned = min(division.sizes.cache_blocks, division.partition_count - 1)
+    pinned = division.sizes.cache_blocks
     shares = division.shares.of_partitions(division.bounds)
     cached = float(shares[:pinned].sum())
     swapped = shares.copy()
@@ -95,6 +99,19 @@ def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
         reads = reads_by(choice, swapped, slots)
     rows = division.partition_rows
     return _Round(reads.tuples_per_read, cached, reads.mean(rows), float(rows[:pinned].sum()))
+
+
+def _all_pinned(division: Division) -> Iteration:
+    """All partitions are pinned: a queue of tuples is answered at once, by a look-up of all rows."""
+    slots = float(division.waiting_slots)
+    rows = float(division.situation.master_rows)
+    done = Operations(probes=rows, outputs=slots, removals=slots, takes=slots, appends=slots)
+    return Iteration(slots, 1.0, division.costs.seconds(done))
+
+
+def all_in_memory(division: Division) -> Iteration:
+    """Each tuple probes a cache that has all rows."""
+    return Iteration(1.0, 1.0, division.costs.seconds(Operations(probes=1, outputs=1, takes=1)))
 
 
 def _learned(division: Division, choice: PageChoice, caching: TupleCaching, queues: float) -> _Round:

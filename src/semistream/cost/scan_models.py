@@ -1,4 +1,4 @@
-"""Cost models of the algorithms without a choice of pages: look-ups of each tuple, rings, and a table in memory."""
+"""Cost models of the algorithms without a choice of pages: look-ups of each tuple, and rings."""
 
 from __future__ import annotations
 
@@ -39,8 +39,3 @@ def ring(division: Division) -> Iteration:
         appends=part,
     )
     return Iteration(float(part), 0.0, division.costs.seconds(done))
-
-
-def all_in_memory(division: Division) -> Iteration:
-    """The oracle: each tuple probes a table that has all rows."""
-    return Iteration(1.0, 1.0, division.costs.seconds(Operations(probes=1, outputs=1, takes=1)))

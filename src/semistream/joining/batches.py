@@ -34,6 +34,7 @@ def join(
     how: str = "inner",
     algorithm: str = DEFAULT_ALGORITHM,
     memory: int | str = "64MB",
+    max_wait: float | None = None,
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
@@ -46,7 +47,8 @@ def join(
     `on` names the key columns, or maps those of the stream to those of the master table. `how` is inner, left, semi or
     anti. `columns` are the master's columns to add (by default all but its key), `replace` puts a master column in the
     place of a stream column, and `suffix` is added to master columns whose names the stream has too. Rows leave when
-    they are answered, so not in the order they came. While an iterator is silent, rows that wait are still answered.
+    they are answered, so not in the order they came; with `max_wait` (DEMANDJOIN only) none waits longer inside the
+    join than so many seconds, as far as reads allow it. While an iterator is silent, rows that wait are still answered.
     Rows too large for the budget are handed to `dead_letters` with a reason, or raise RowTooLargeError without it.
 
     What can be checked is checked at once: settings always, columns and types as soon as the schema of the stream is
@@ -54,7 +56,14 @@ def join(
     """
     check_join_type(how)
     recipe = algorithm_named(algorithm)
-    check_parameters(recipe, parameters or {})
+    parameters = dict(parameters or {})
+    if max_wait is not None:
+        if "deadline" not in recipe.parameters:
+            raise InvalidSettingError(f"{recipe.name} keeps no deadline: leave out max_wait or choose demandjoin.")
+        if not 0 < max_wait < float("inf"):
+            raise InvalidSettingError(f"max_wait must be above 0 seconds, but is {max_wait:g}.")
+        parameters["deadline"] = max_wait
+    check_parameters(recipe, parameters)
     return JoinedBatches(
         batches,
         _opened(master),

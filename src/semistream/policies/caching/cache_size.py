@@ -8,7 +8,7 @@ from semistream.core.arrays import Float64Array, Int64Array
 
 _SIZES = 96
 _LEAST_CHANGE, _MOST_CHANGE = 0.7, 1.25
-_WORTHWHILE = 0.01
+_WORTHWHILE = 0.003
 
 
 def best_cache_size(
