@@ -57,5 +57,5 @@ DEMANDJOIN = Recipe(
         cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
         partition_bytes=8,
     ),
-    parameters={"runs_share": 0.02, "cache_share": 0.1, "share": 0.3, "balance": 1, "deadline": 0},
+    parameters={"runs_share": 0.02, "cache_share": 0.2, "share": 0.3, "balance": 1, "deadline": 0},
 )
