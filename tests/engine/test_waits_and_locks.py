@@ -41,6 +41,23 @@ def test_waits_are_measured_in_seconds_and_in_tuples() -> None:
     assert stats.wait_seconds_total == 3 * 3.0 + 4 * 1.0
 
 
+def test_the_wait_before_the_join_counts_and_the_sum_never_falls() -> None:
+    """Whoever looks at any two moments must see a difference that makes sense."""
+    clock, stats = ModelClock(PAPERS), JoinStats()
+    waits = Waits(clock, stats)
+    clock.advance(10.0)
+    timed = chunk_at(0, 2)
+    timed.arrival_seconds = np.array([4.0, 7.0])
+    waits.arrive(timed, 0, 2)
+    assert stats.wait_seconds_total == 6.0 + 3.0
+    clock.advance(5.0)
+    waits.leave(1)
+    assert stats.wait_seconds_total == 9.0 + 2 * 5.0
+    clock.advance(1.0)
+    waits.leave(1)
+    assert stats.wait_seconds_total == 19.0 + 1.0
+
+
 def test_arrivals_are_forgotten_when_all_tuples_have_left() -> None:
     waits = Waits(ModelClock(PAPERS), JoinStats())
     for position in range(50_000):

@@ -135,7 +135,7 @@ def family_rates(base: float, early: float, queued: float, *, cache: float = 2.0
 )
 def test_the_priority_queue_must_be_ahead_of_the_better_position(number: int, experiment: str) -> None:
     assert verdict(number, **{experiment: family_rates(1e4, 1.2e4, 1.5e4)}).holds is True
-    below = verdict(number, **{experiment: family_rates(1e4, 1.2e4, 1.1e4)})
+    below = verdict(number, pq_threshold=family_rates(1, 1, 1), **{experiment: family_rates(1e4, 1.2e4, 1.1e4)})
     assert below.holds is False
     assert "tuples a read" in below.reason
 

@@ -21,7 +21,6 @@ class Waits:
         self._stats = stats
         self._inside = 0
         self._since = clock.now()
-        self._timed = False
         self._positions: list[int] = []
         self._seconds: list[float] = []
         self._forgotten = 0
@@ -36,22 +35,18 @@ class Waits:
         with self.lock:
             self._last_position = chunk.first_position + int(chunk.rows[start + count - 1])
             self._positions.append(chunk.first_position + int(chunk.rows[start]))
+            self._pass(now)
             if chunk.arrival_seconds is None:
-                self._pass(now)
                 self._seconds.append(now)
             else:
-                self._timed = True
                 self._seconds.append(float(chunk.arrival_seconds[start]))
-                self._stats.wait_seconds_total -= float(chunk.arrival_seconds[start : start + count].sum())
+                before = now - chunk.arrival_seconds[start : start + count]
+                self._stats.wait_seconds_total += float(before.sum())
             self._inside += count
 
     def leave(self, count: int) -> None:
         """Note that tuples have left."""
-        now = self._clock.now()
-        if self._timed:
-            self._stats.wait_seconds_total += count * now
-        else:
-            self._pass(now)
+        self._pass(self._clock.now())
         self._inside -= count
         if not self._inside:
             self._positions.clear()

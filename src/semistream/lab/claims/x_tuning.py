@@ -85,21 +85,23 @@ def _parts(sizes: tuple[int, int]) -> str:
 def a_best_pinned_part(evidence: Evidence) -> Finding:
     """Judge claim 49."""
     grid = _grid(evidence)
-    found = {
-        size: _rise_and_fall(*grid.over_pinned(size)) for size in grid.swappable if len(grid.over_pinned(size)[0]) > 4
-    }
+    curves = {size: grid.over_pinned(size) for size in grid.swappable}
+    found = {size: _rise_and_fall(*curve) for size, curve in curves.items() if len(curve[0]) >= 5}
     parts = [
         f"{_kb(size)} reads: +{rise:.0%} to {_kb(top)}, then -{fall:.0%}"
         for size, (_, rise, fall, top) in found.items()
     ]
     failing = [_kb(size) for size, (holds, *_) in found.items() if not holds]
     reason = (
-        f"With reads of {', '.join(failing)} the rate does not rise faster than it falls: a pinned part of one read, the "
-        "smallest that there is here, answers nearly as many tuples as larger ones."
+        f"With reads of {', '.join(failing)} the rate does not rise faster than it falls: a pinned part of one read, "
+        "the smallest that there is here, answers nearly as many tuples as larger ones."
     )
     if evidence.ranks == "shuffled":
         reason = "The first pages are no hotter than others, so that pinning more of them costs more than it saves."
-    return decided(bool(found) and not failing, "; ".join(parts), reason)
+    left_out = ", ".join(_kb(size) for size in curves if size not in found)
+    note = f"Not judged with reads of {left_out}: pinned parts below one read, where the rise would be, do not exist."
+    holds = bool(found) and not failing
+    return Finding(holds, "; ".join(parts), note if holds else reason)
 
 
 def _rise_and_fall(sizes: list[int], rates: list[float]) -> tuple[bool, float, float, int]:
@@ -124,8 +126,10 @@ def a_best_swappable_part(evidence: Evidence) -> Finding:
     sizes, rates = evidence.xs("x-4-large"), evidence.curve("x-4-large", _X)
     top = int(rates.argmax())
     measured = ", ".join(f"{rates[index]:,.0f} tuples/s at {_kb(sizes[index])}" for index in (0, top, -1))
+    note = "At 50 MB only the rise is seen: it lasts up to the largest read that is allowed."
     reason = "The rate does not rise and then fall inside the range of sizes that fit into a sixteenth of the memory."
-    return decided(has_one_maximum(rates, _NOISE), measured, reason)
+    holds = has_one_maximum(rates, _NOISE)
+    return Finding(holds, measured, note if holds else reason)
 
 
 @claim(

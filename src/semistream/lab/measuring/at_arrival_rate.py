@@ -12,7 +12,6 @@ from semistream.core.arrays import Float64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
-from semistream.core.stats import JoinStats
 from semistream.engine.stream_input import KeyInput
 from semistream.lab.measuring import rates
 from semistream.lab.point import Point, Row
@@ -103,7 +102,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
         "tuples": done.tuples_out,
         "seconds": passed,
         "service_rate": done.tuples_out / passed,
-        "mean_wait_seconds": (_stayed(stats, ended) - _stayed(before, started)) / max(1, done.tuples_out),
+        "mean_wait_seconds": done.mean_wait_seconds,
         "max_wait_seconds": stats.max_wait_seconds,
         "busy_share": busy / passed,
         "idle_seconds_per_read": (passed - busy) / reads,
@@ -122,11 +121,6 @@ def _moments_until(arrivals: GeneratedArrivals, seconds: float) -> Float64Array:
     while parts[-1][-1] < seconds:
         parts.append(arrivals.take(_BLOCK_TUPLES))
     return np.concatenate(parts)
-
-
-def _stayed(stats: JoinStats, now: float) -> float:
-    """Return the seconds since their arrival of all that entered, added up until now or until they left."""
-    return stats.wait_seconds_total + (stats.tuples_in - stats.tuples_out) * now
 
 
 def _in_silence(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
