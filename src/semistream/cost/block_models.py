@@ -12,7 +12,7 @@ from semistream.engine.cache_stages import UsefulBlocks
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Batchwise
 
-_STEADY_BATCHES = 400
+_STEADY_QUEUES = 400.0
 
 
 def full_slots(division: Division) -> Iteration:
@@ -45,17 +45,17 @@ def batches(division: Division, queues: float) -> Iteration:
     if blocks >= len(shares):
         return all_in_memory(division)
     rate = division.sizes.slots_per_block
-    first, last = (WARM_UP_QUEUES, WARM_UP_QUEUES + queues) if np.isfinite(queues) else (0.5, 1.0)
-    if not np.isfinite(queues):
-        first, last = first * _STEADY_BATCHES, last * _STEADY_BATCHES
-    total_slots = float(slots)
+    first, last = WARM_UP_QUEUES, WARM_UP_QUEUES + queues
+    if last > _STEADY_QUEUES:
+        first, last = _STEADY_QUEUES / 2, _STEADY_QUEUES
+    queue = float(slots)
     direction, last_gain, passed = 1, 0.0, 0.0
     tuples = missed_tuples = reads = 0.0
-    while passed < last * total_slots:
+    while passed < last * queue:
         batch = max(1.0, slots * intake.share)
         missed, read = _batch(shares, blocks, batch)
         entered = UsefulBlocks._BATCHES_PER_MOVE * batch
-        if passed + entered > first * total_slots:
+        if passed + entered > first * queue:
             tuples += entered / missed
             missed_tuples += entered
             reads += UsefulBlocks._BATCHES_PER_MOVE * read
@@ -68,8 +68,7 @@ def batches(division: Division, queues: float) -> Iteration:
             continue
         wanted = blocks + direction * max(1, total // UsefulBlocks._SHARE_PER_MOVE)
         wanted = min(max(1, wanted), total - max(1, total // 8), len(shares) - 1)
-        slots += (blocks - wanted) * rate
-        blocks = wanted
+        slots, blocks = max(rate, slots + (blocks - wanted) * rate), wanted
     return _iteration(division, missed_tuples / reads, 1 - missed_tuples / tuples)
 
 

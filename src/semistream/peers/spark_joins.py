@@ -1,0 +1,110 @@
+"""What Spark itself offers, the bound that does nothing, and semistream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from semistream.peers.contract import Bench
+from semistream.peers.streaming import SparkPeer
+from semistream.spark.enrich import enrich
+from semistream.store.master_table import MasterTable
+
+
+class Identity(SparkPeer):
+    """Hands every batch back: what a Python operator costs in any case."""
+
+    name = "identity"
+    summary = "mapInArrow that changes nothing: the bound"
+    joins = False
+
+    def prepare(self, bench: Bench) -> None:
+        """Do nothing."""
+
+    def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
+        """Return the stream as it is."""
+        del bench
+        return stream.mapInArrow(_unchanged, stream.schema)
+
+
+class NativeJoin(SparkPeer):
+    """Spark's stream-static left join as it comes."""
+
+    name = "native"
+    summary = "Spark's stream-static left join with Parquet"
+    has_workers = False
+    reads_files = True
+    reads_all = True
+
+    def prepare(self, bench: Bench) -> None:
+        """Write the Parquet files."""
+        bench.data.build_parquet()
+
+    def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
+        """Return the join."""
+        return stream.join(bench.spark.read.parquet(str(bench.data.parquet)), "key", "left")
+
+
+class BroadcastStream(NativeJoin):
+    """The stream's rows sent to all tasks, which go through the master table: the best known for small batches."""
+
+    name = "broadcast"
+    summary = "Spark's inner join with the stream broadcast"
+
+    def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
+        """Return the join."""
+        return F.broadcast(stream).join(bench.spark.read.parquet(str(bench.data.parquet)), "key", "inner")
+
+
+class CachedMaster(NativeJoin):
+    """The master table repartitioned by its key and held in Spark's own memory."""
+
+    name = "cached"
+    summary = "Spark's left join with the master repartitioned and cached"
+    reads_files = False
+
+    def __init__(self) -> None:
+        self._held: DataFrame | None = None
+
+    def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
+        """Return the join, with the master table in memory already."""
+        master = bench.spark.read.parquet(str(bench.data.parquet))
+        self._held = master.repartition(bench.data.situation.cores, "key").cache()
+        self._held.count()
+        return stream.join(self._held, "key", "left")
+
+    def release(self) -> None:
+        """Let go of the master table."""
+        if self._held is not None:
+            self._held.unpersist(blocking=True)
+            self._held = None
+
+
+class Enrich(SparkPeer):
+    """semistream."""
+
+    name = "enrich"
+    summary = "semistream: enrich with its default algorithm"
+    keeps_to_memory = True
+
+    def prepare(self, bench: Bench) -> None:
+        """Build the master table in pages."""
+
+        def build(folder: Path) -> None:
+            MasterTable.build(parquet, folder, "key")
+
+        parquet = bench.data.build_parquet()
+        self._master = bench.data.built("master", build)
+
+    def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
+        """Return the join."""
+        memory = bench.data.situation.memory_bytes
+        return enrich(stream, self._master, on="key", how="left", memory=memory, name="peers")
+
+
+def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches

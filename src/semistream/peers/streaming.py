@@ -1,0 +1,105 @@
+"""Peers that run in Spark's micro-batches, and how those are checked and measured."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from semistream.peers import worker_memory
+from semistream.peers.contract import Bench, Peer, PeerFailedError, Turn
+from semistream.peers.data import PAYLOAD, STREAM_COLUMNS, Joined, spark_stream
+from semistream.peers.files_read import FilesRead
+from semistream.spark.statistics import of_progress
+
+_PAUSE_SECONDS = 0.2
+_CHECKED = "semistream_peers_checked"
+
+
+class SparkPeer(Peer):
+    """A peer that is a DataFrame made of the stream; all of them have one source, one sink and one session."""
+
+    has_workers = True
+    """Whether it runs in Python workers."""
+    reads_files = False
+    """Whether Java reads files of the master table."""
+
+    @abstractmethod
+    def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
+        """Return the stream with the columns of its master rows."""
+
+    def release(self) -> None:
+        """Free what `enriched` has put into Spark's memory."""
+
+    def check(self, bench: Bench, first_row: int, batches: int) -> Joined:
+        """Join the first rows from a position of the stream on and return what came out."""
+        last = batches * bench.data.situation.batch_rows
+        columns = (*STREAM_COLUMNS, *PAYLOAD) if self.joins else STREAM_COLUMNS
+        with self._planned(bench, first_row) as (df, _):
+            wanted = df.select(*columns).filter(F.col("value") < last)
+            sink = {"format": "memory", "queryName": _CHECKED}
+            _run(wanted, bench.data.folder, sink, lambda done: len(done) >= batches)
+            try:
+                return Joined.of(bench.spark.table(_CHECKED).toArrow(), columns)
+            finally:
+                bench.spark.catalog.dropTempView(_CHECKED)
+
+    def turn(self, bench: Bench, first_row: int, dropped: int, batches: int) -> Turn:
+        """Run micro-batches from a position of the stream on and measure those after the dropped ones."""
+        files = FilesRead(bench.spark) if self.reads_files else None
+        peaks: list[int] = []
+        with self._planned(bench, first_row) as (df, mark):
+
+            def enough(done: dict[int, Any]) -> bool:
+                if files is not None and len(done) >= dropped:
+                    files.note(len(done))
+                if self.has_workers and (found := worker_memory.peak_bytes(mark)) is not None:
+                    peaks.append(found)
+                return len(done) >= dropped + batches
+
+            done = _run(df, bench.data.folder, {"format": "noop"}, enough)
+        measured = [done[batch] for batch in sorted(done)][dropped : dropped + batches]
+        statistics = [found for one in measured for found in of_progress(one.observedMetrics)]
+        read = [float(one.bytes_read) for one in statistics]
+        return Turn(
+            batch_ms=[float(one.durationMs["triggerExecution"]) for one in measured],
+            add_batch_ms=[float(one.durationMs["addBatch"]) for one in measured],
+            bytes_read=read or (files.a_batch() if files is not None else []),
+            cache_hits=[one.hit_rate for one in statistics],
+            peak_process_bytes=max(peaks, default=None),
+        )
+
+    @contextmanager
+    def _planned(self, bench: Bench, first_row: int) -> Iterator[tuple[DataFrame, str]]:
+        with worker_memory.own_workers(bench.spark, self.name) as mark:
+            try:
+                yield self.enriched(spark_stream(bench.spark, bench.data.situation, first_row), bench), mark
+            finally:
+                self.release()
+
+
+def _run(
+    df: DataFrame, folder: Path, sink: dict[str, str], enough: Callable[[dict[int, Any]], bool]
+) -> dict[int, Any]:
+    """Run a query until `enough` is content with the progress of its batches, and return that by their numbers."""
+    done: dict[int, Any] = {}
+    with tempfile.TemporaryDirectory(dir=folder, prefix="checkpoint-", ignore_cleanup_errors=True) as checkpoint:
+        writer = df.writeStream.format(sink["format"]).option("checkpointLocation", checkpoint)
+        query = (writer.queryName(sink["queryName"]) if "queryName" in sink else writer).start()
+        try:
+            while True:
+                done |= {one.batchId: one for one in query.recentProgress if one.numInputRows}
+                if enough(done):
+                    return done
+                if not query.isActive:
+                    raise PeerFailedError("Its query on Spark stopped.") from query.exception()
+                time.sleep(_PAUSE_SECONDS)
+        finally:
+            query.stop()
