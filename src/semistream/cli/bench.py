@@ -115,6 +115,14 @@ def bench(
             rich_help_panel=_MEASURE,
         ),
     ] = None,
+    tuned: Annotated[
+        bool,
+        typer.Option(
+            "--tuned",
+            help="Divide the memory of each algorithm as its cost model finds best.",
+            rich_help_panel=_MEASURE,
+        ),
+    ] = False,
     parameter: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A knob of an algorithm; repeatable.", rich_help_panel=_MEASURE),
@@ -161,6 +169,7 @@ def bench(
         direct=direct,
         payload=payload,
         seed=seed,
+        tuned=tuned,
         parameters=plans.parsed_parameters(parameter or [], names),
     )
     _run(plan, json_file)

@@ -70,6 +70,8 @@ class BenchPlan:
     direct: bool
     payload: bool
     seed: int
+    tuned: bool = False
+    """Parameters that are not given are set by the cost model of each algorithm."""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
     def parameters_of(self, known: Mapping[str, float]) -> dict[str, float]:

@@ -21,6 +21,7 @@ from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import format_bytes
 from semistream.core.errors import BudgetTooSmallError
+from semistream.cost import Situation, tuned_parameters
 from semistream.cost.profile_files import find_profile
 from semistream.engine.sizing import ROW_SHARE
 from semistream.joining import join
@@ -61,6 +62,7 @@ class Result:
             "zipf": plan.zipf,
             "ranks": plan.ranks.value,
             "absent_share": plan.absent,
+            "tuned": plan.tuned,
             "tuples": stats.tuples_out,
             "seconds": measured.seconds,
             "service_rate": measured.service_rate,
@@ -175,9 +177,26 @@ class _Bench:
             profile=find_profile(plan.profile or "papers") if plan.clock is ClockKind.MODEL else None,
             accounting=plan.accounting.value,
             seed=plan.seed,
-            parameters=plan.parameters_of(recipe.parameters),
+            parameters=self._parameters(recipe),
             progress=self._reporting(what),
         )
+
+    def _parameters(self, recipe: Recipe) -> dict[str, float]:
+        plan, given = self._plan, self._plan.parameters_of(recipe.parameters)
+        if not plan.tuned:
+            return given
+        size = TableSize.of(self._store)
+        situation = Situation(
+            size.rows,
+            plan.memory_bytes,
+            plan.zipf,
+            plan.ranks.value,
+            row_bytes=size.row_bytes,
+            page_bytes=size.page_bytes,
+            accounting=plan.accounting.value,
+        )
+        costs = find_profile(plan.profile or ("papers" if plan.clock is ClockKind.MODEL else "ssd"))
+        return {**tuned_parameters(recipe.name, situation, costs), **given}
 
     def _reporting(self, what: str) -> Callable[[int, int], None]:
         plan, update = self._plan, self._progress.update
@@ -215,7 +234,7 @@ class _Bench:
             algorithm=recipe.name,
             memory=plan.memory_bytes,
             suffix="_master",
-            parameters=plan.parameters_of(recipe.parameters),
+            parameters=self._parameters(recipe),
             seed=plan.seed,
         )
         inside = 0

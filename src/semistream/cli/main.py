@@ -15,6 +15,7 @@ from semistream.cli.demo import demo
 from semistream.cli.lab import lab_app
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
+from semistream.cli.peers import peers
 from semistream.cli.run import run
 from semistream.cli.tune import tune
 
@@ -29,6 +30,7 @@ app.command("algorithms")(algorithms)
 app.command("bench")(bench)
 app.command("calibrate")(calibrate)
 app.command("demo")(demo)
+app.command("peers")(peers)
 app.command("run")(run)
 app.command("tune")(tune)
 app.add_typer(lab_app, name="lab")

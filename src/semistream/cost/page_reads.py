@@ -70,7 +70,7 @@ class _Demand:
         spreads = np.zeros(len(rates)) if spreads is None else spreads
         return PageReads(np.append(rates, 0.0)[self.group_of], np.append(spreads, 0.0)[self.group_of])
 
-    def mean_reads(self, rates: Float64Array) -> float:
+    def tuples_per_read(self, rates: Float64Array) -> float:
         """Return the tuples per read."""
         return 1.0 / float((self.count * rates).sum())
 
@@ -183,7 +183,7 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
             # Demand that starts again at nothing with each read shows too few matches on schedule.
             frequent &= (period < lag) & (demand.ramp < _MOST_RAMP) & (np.arange(len(share)) < most)
             rates = np.where(frequent, 1 / period, share / (1 + share * lag))
-            found = demand.mean_reads(rates)
+            found = demand.tuples_per_read(rates)
             if abs(found - served) < 1e-4 * served:
                 break
             served = 0.5 * (served + found)
@@ -225,7 +225,7 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, F
     rates = spreads = share
     for _ in range(_MOST_ROUNDS):
         rates, spreads = _beside_hazard(demand, slots, share / (2 * served))
-        found = demand.mean_reads(rates)
+        found = demand.tuples_per_read(rates)
         if abs(found - served) < 1e-5 * served:
             break
         served = 0.5 * (served + found)

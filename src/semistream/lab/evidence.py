@@ -9,7 +9,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations, profile_named
-from semistream.lab.plan import Plan, PlannedPoint, can_be_priced_again
+from semistream.lab.plan import Plan, PlannedPoint, can_be_priced_again, factors_that_matter
 from semistream.lab.point import Row, varied
 from semistream.lab.predictions import PREDICTED, PRINTED, predictions
 from semistream.lab.variants import AS_ASSUMED, Variant
@@ -87,13 +87,14 @@ class Evidence:
     def _row(self, plan: Plan, planned: PlannedPoint, *, with_models: bool) -> Row:
         point = planned.point
         varied_point = replace(point, factors=self.variant.factors)
+        to_price = can_be_priced_again(point) and bool(self.variant.factors)
         if not can_be_priced_again(point):
-            point = varied_point
+            point = replace(point, factors=factors_that_matter(point, self.variant))
         row = self.find(point.digest)
         if row is None:
             place = f"{planned.series} at {planned.x / plan.x.unit:,g}, {point.ranks}"
             raise NotMeasuredError(f"{plan.id} has not been run ({place})")
-        if point != varied_point:
+        if to_price:
             row = priced_again(row, planned, self.variant)
         return {**row, **predictions(varied_point, row)} if with_models and plan.predict else row
 

@@ -15,7 +15,7 @@ from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.lab.papers import PAPERS
 from semistream.lab.point import Point
-from semistream.lab.variants import VARIANTS
+from semistream.lab.variants import VARIANTS, Variant
 
 _POINT_FIELDS = {f.name for f in fields(Point)}
 _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
@@ -24,6 +24,7 @@ _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
 }
 _BYTES_PARAMETERS = {"read_bytes", "handover_bytes"}
 _PARTS = "parts"
+_READ_IN_SEQUENCE = {"meshjoin", "r-meshjoin"}
 _FEWEST_ROWS = 20_000
 _LEAST_MEMORY = 1_000_000
 
@@ -102,8 +103,8 @@ class Plan:
         if variants and self.vary and clock == "model":
             for variant in VARIANTS:
                 for one in planned:
-                    if not can_be_priced_again(one.point):
-                        yield replace(one, point=replace(one.point, factors=variant.factors))
+                    if not can_be_priced_again(one.point) and (factors := factors_that_matter(one.point, variant)):
+                        yield replace(one, point=replace(one.point, factors=factors))
 
     def _point(self, series: Series, x: float, ranks: str, seed: int, scale: float, clock: str) -> Point:
         settings: dict[str, Any] = {"ranks": ranks, "seed": seed, "clock": clock}
@@ -131,6 +132,13 @@ def can_be_priced_again(point: Point) -> bool:
         return False
     recipe = ALGORITHMS[point.algorithm]
     return not recipe.side_by_side and recipe.name != "demandjoin"
+
+
+def factors_that_matter(point: Point, variant: Variant) -> tuple[tuple[str, float], ...]:
+    """Return what a variant changes for a run that cannot be priced again; only a ring ever reads in sequence."""
+    if point.algorithm in _READ_IN_SEQUENCE:
+        return variant.factors
+    return tuple((constant, factor) for constant, factor in variant.factors if constant != "request_seconds")
 
 
 def plan_named(name: str) -> Plan:

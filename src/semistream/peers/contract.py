@@ -82,5 +82,5 @@ class Peer(ABC):
     def turn(self, bench: Bench, first_row: int, dropped: int, batches: int) -> Turn:
         """Run batches from a position of the stream on and measure those after the dropped ones."""
 
-    def clean_up(self) -> None:
+    def clean_up(self) -> None:  # noqa: B027 - most have nothing there
         """Remove what lies outside of the data's folder; must work after a failed or missing `prepare`."""

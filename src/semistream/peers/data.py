@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 
-from semistream.core.arrays import Float64Array, Int64Array
+from semistream.core.arrays import Float64Array, Int64Array, UInt64Array
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.workload.zipf import IntegralZipf
@@ -32,11 +31,12 @@ MASTER_SCHEMA = pa.schema(
 TEXT_BYTES = 72
 CHUNK_ROWS = 100_000
 _FILE_ROWS = 1_000_000
-_PRIME = 2**31 - 1
-_FACTORS = (1_103_515_245, 1_597_334_677, 741_103_597)
-_ADDED = 12_345
-_FOLD_BITS = 15
-_SCRAMBLE = 2_654_435_761  # a prime above any number of rows, so that it permutes them
+PRIME = 2**31 - 1
+"""Numbers of the stream are mixed below it; with the next three they make random numbers of positions."""
+FACTORS = (1_103_515_245, 1_597_334_677, 741_103_597)
+ADDED = 12_345
+FOLD_BITS = 15
+SCRAMBLE = 2_654_435_761  # a prime above any number of rows, so that it permutes them
 _MOST_ROWS = 2**31
 
 
@@ -114,10 +114,11 @@ def master_rows(keys: Int64Array) -> pa.Table:
     return pa.table([pa.array(column) for column in columns], schema=MASTER_SCHEMA)
 
 
-def _noise(keys: Int64Array) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]:
+def _noise(keys: Int64Array) -> UInt64Array:
     """Return as many random bytes for each key as its text has, by the mixing steps of splitmix64."""
     words = TEXT_BYTES // 8
-    numbers = keys.astype(np.uint64)[:, None] * np.uint64(words) + np.arange(1, words + 1, dtype=np.uint64)
+    numbers: UInt64Array = np.empty((len(keys), words), dtype=np.uint64)
+    numbers[:] = keys[:, None] * words + np.arange(1, words + 1)
     numbers *= np.uint64(0x9E3779B97F4A7C15)
     numbers ^= numbers >> np.uint64(30)
     numbers *= np.uint64(0xBF58476D1CE4E5B9)
@@ -128,48 +129,22 @@ def _noise(keys: Int64Array) -> np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 
 def stream_rows(situation: Situation, first_row: int, rows: int) -> pa.Table:
-    """Return rows of the stream from a position on, as `spark_stream` gives them but for the time stamps."""
+    """Return rows of the stream from a position on, as Spark gets them but for the time stamps."""
     values = np.arange(rows, dtype=np.int64)
     return pa.table({"value": values, "key": stream_keys(situation, values + first_row)})
 
 
 def stream_keys(situation: Situation, positions: Int64Array) -> Int64Array:
     """Return the keys at positions of the stream: Zipf ranks, spread over the master table."""
-    mixed = positions % _PRIME
-    for factor in _FACTORS:
-        mixed = (mixed * factor + _ADDED) % _PRIME
-        mixed ^= mixed >> _FOLD_BITS
+    mixed = positions % PRIME
+    for factor in FACTORS:
+        mixed = (mixed * factor + ADDED) % PRIME
+        mixed ^= mixed >> FOLD_BITS
     uniforms: Float64Array = mixed / float(2**31)
     ranks = np.empty(len(positions), dtype=np.int64)
     IntegralZipf(situation.master_rows, situation.zipf).ranks_into(uniforms, ranks)
-    keys: Int64Array = ranks * _SCRAMBLE % situation.master_rows
+    keys: Int64Array = ranks * SCRAMBLE % situation.master_rows
     return keys
-
-
-def spark_stream(spark: SparkSession, situation: Situation, first_row: int) -> DataFrame:
-    """Return the stream as micro-batches of `batch_rows` rows that come as fast as they are taken."""
-    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", situation.batch_rows)
-    arriving = source.option("numPartitions", situation.cores).load()
-    # The same steps as stream_keys, in Spark's own code: a Python function would need workers of its own.
-    mixed = (F.col("value") + F.lit(first_row)) % F.lit(_PRIME)
-    for factor in _FACTORS:
-        mixed = (mixed * F.lit(factor) + F.lit(_ADDED)) % F.lit(_PRIME)
-        mixed = mixed.bitwiseXOR(F.shiftright(mixed, _FOLD_BITS))
-    rank = _spark_rank(mixed / F.lit(float(2**31)), situation)
-    return arriving.select((rank * F.lit(_SCRAMBLE) % F.lit(situation.master_rows)).alias("key"), "value", "timestamp")
-
-
-def _spark_rank(uniform: Column, situation: Situation) -> Column:
-    """Return the rank that IntegralZipf gives for a uniform number."""
-    power, last = 1 - situation.zipf, situation.master_rows
-    if power == 0:
-        place = F.exp(uniform * F.lit(float(np.log(last + 1.0))))
-    elif power == 1:
-        place = uniform * F.lit(float(last)) + F.lit(1.0)
-    else:
-        area = float(np.expm1(power * np.log(last + 1.0)))
-        place = F.exp(F.log1p(uniform * F.lit(area)) / F.lit(power))
-    return F.least(F.floor(place), F.lit(last).cast("bigint"))
 
 
 @dataclass(frozen=True)
@@ -211,8 +186,6 @@ def with_payload(stream: pa.Table) -> pa.Table:
 
 
 def _remove(path: Path) -> None:
-    import shutil
-
     if path.is_dir():
         shutil.rmtree(path)
     else:

@@ -1,4 +1,4 @@
-"""How much memory the Python workers of one peer take, seen from outside."""
+"""How much memory the processes of one peer take, seen from outside."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def own_workers(spark: SparkSession, peer: str) -> Iterator[str]:
         del environment[_MARK]
 
 
-def peak_bytes(mark: str) -> int | None:
-    """Return the most memory that the largest worker with the mark has ever had; None if there is none to be seen."""
+def peaks_of_workers(mark: str) -> list[int]:
+    """Return the most memory that each worker with the mark has ever had, in bytes."""
     wanted = f"{_MARK}={mark}".encode()
-    peaks = []
+    peaks: list[int] = []
     for process in _PROCESSES.glob("[0-9]*"):
         try:
             if wanted in (process / "environ").read_bytes().split(b"\0"):
-                peaks += _peak(process)
+                peaks += peaks_of(process)
         except OSError:  # ended meanwhile, or of another user
             continue
-    return max(peaks, default=None)
+    return peaks
 
 
-def _peak(process: Path) -> Iterator[int]:
-    for line in (process / "status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == "VmHWM":
-            yield int(value.split()[0]) * 1024
+def peaks_of(process: Path) -> list[int]:
+    """Return the most memory that a process has ever had, in bytes; empty where the system does not tell."""
+    status = process / "status"
+    lines = status.read_text().splitlines() if status.exists() else []
+    return [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
