@@ -17,7 +17,7 @@ from semistream.policies.contract import Admission, PageChoice
 _FIRST_STEP = 0.5
 _STEP_GROWTH = 1.25
 _FIRST_WINDOW = 1.5
-"""How many queues of the stream have come when a partition is read first: one for those asked for most, two at last."""
+"""How many queues of the stream have come when a partition is read first, one to two; chosen by measurements."""
 _PARTS = 8
 _STEADY_QUEUES = 1e5
 _MOST_CACHED = 1 - 1e-9

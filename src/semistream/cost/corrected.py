@@ -31,6 +31,7 @@ def predict(
 
     `queues` matters for caches that learn: their hits are the mean of a measurement of that length, after the usual
     warm-up; infinity stands for the steady state, which a cache larger than what its threshold admits reaches late.
+    The queue is always taken to be in its steady state, which a measurement reaches after some tens of queues.
     """
     division = divide(algorithm_named(algorithm), situation, costs, parameters)
     iteration = _modelled(division, queues)

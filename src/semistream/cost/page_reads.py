@@ -18,6 +18,7 @@ _GROUP_GROWTH = 1.03
 _MOST_ROUNDS = 100
 _HALF_ROOT_PI = 0.8862
 _MOST_RAMP = 0.5
+"""Up to which part of its demand that starts anew a partition stays on schedule; measured, not derived."""
 _MEAN_WHEN_ENTERING = 4 / 3
 """How much higher the mean matches of recent reads are when a frequent partition enters than when it is due: the
 partitions of high demand are read one after the other. Measured, not derived."""

@@ -78,7 +78,7 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
         finding = _both(orders)
     else:
         finding = orders[one.ranks]
-    flips = _flips(one, evidence, finding) if one.priced and finding.holds is not None else []
+    flips, unknown = _flips(one, evidence, finding) if one.priced and finding.holds is not None else ([], [])
     return {
         "number": one.number,
         "experiment": one.experiment,
@@ -94,6 +94,7 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
         "measured_shuffled": orders["shuffled"].measured if one.ranked else orders["sorted"].measured,
         "depends_on_costs": one.priced,
         "flips_with": ", ".join(flips),
+        "not_judged_with": ", ".join(unknown),
     }
 
 
@@ -115,13 +116,15 @@ def _both(orders: Mapping[str, Finding]) -> Finding:
     return Finding(holds, measured, " ".join(reasons))
 
 
-def _flips(one: Claim, evidence: Evidence, nominal: Finding) -> list[str]:
-    """Return the variants of the constants in which the verdict is another."""
+def _flips(one: Claim, evidence: Evidence, nominal: Finding) -> tuple[list[str], list[str]]:
+    """Return the variants of the constants in which the verdict is another, and those in which there is none."""
     orders = ("sorted", "shuffled") if one.ranked and one.ranks == "both" else (one.ranks if one.ranked else "sorted",)
-    flips = []
+    flips, unknown = [], []
     for variant in VARIANTS:
         findings = {order: _find(one, replace(evidence, ranks=order, variant=variant)) for order in orders}
         finding = _both(findings) if len(findings) > 1 else next(iter(findings.values()))
-        if finding.holds is not None and finding.holds != nominal.holds:
+        if finding.holds is None:
+            unknown.append(variant.name)
+        elif finding.holds != nominal.holds:
             flips.append(variant.name)
-    return flips
+    return flips, unknown

@@ -98,6 +98,7 @@ def _without_judge(number: int) -> Verdict:
         **dict.fromkeys(others, ""),
         "depends_on_costs": False,
         "flips_with": "",
+        "not_judged_with": "",
     }
 
 

@@ -38,8 +38,16 @@ def _claim(one: Mapping[str, Scalar], sections: Collection[str]) -> str:
         f"<td>{_text(one['claim'])}{_small(expected)}</td>"
         f"<td>{_text(one['measured'])}{_small(str(one['reason']))}</td>"
         f'<td>{_verdict(str(one["verdict"]))}<span class="small">{where}</span></td>'
-        f"<td>{orders or 'any'}</td><td>{_text(one['flips_with'])}</td></tr>"
+        f"<td>{orders or 'any'}</td><td>{_flips(one)}</td></tr>"
     )
+
+
+def _flips(one: Mapping[str, Scalar]) -> str:
+    """Return with which changes of the constants the verdict is another, and with which it is unknown."""
+    if not one["depends_on_costs"]:
+        return "costs do not matter"
+    unknown = _small(f"not judged: {one['not_judged_with']}") if one["not_judged_with"] else ""
+    return (_text(one["flips_with"]) or ("" if unknown else "none")) + unknown
 
 
 def short_claims_table(verdicts: Sequence[Mapping[str, Scalar]]) -> str:
