@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import util
+from types import ModuleType
 
 import pytest
 
@@ -17,7 +18,10 @@ NOWHERE = Addresses("postgresql://me:secret@127.0.0.1:1/none", "redis://:secret@
 
 @pytest.fixture
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optional_package, "find_spec", lambda _: None)
+    def nothing(package: str) -> ModuleType:
+        raise ImportError(package)
+
+    monkeypatch.setattr(optional_package, "import_module", nothing)
 
 
 def test_names_are_unique_and_every_peer_says_what_it_is() -> None:
@@ -60,7 +64,7 @@ def test_a_server_that_does_not_answer_is_told_without_its_address(package: str)
     peer = PostgresqlLookup(NOWHERE.postgresql) if package == "psycopg" else RedisLookup(NOWHERE.redis)
     reason = peer.why_unavailable()
     assert reason is not None
-    assert "does not answer" in reason
+    assert "gives an error" in reason
     assert "secret" not in reason
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 
 
-def why_missing(package: str) -> str | None:
-    """Return one sentence if the package is not installed."""
-    if find_spec(package) is not None:
-        return None
-    return f"The package {package} is not installed: `pip install {package}`."
+def why_missing(package: str, *, install: str | None = None) -> str | None:
+    """Return one sentence if the package cannot be imported; `install` is its name for pip, if that is another."""
+    try:
+        imported(package)
+    except ImportError:
+        return f"The package {package} is not installed: `pip install {install or package}`."
+    return None
 
 
 def imported(package: str) -> ModuleType:
-    """Import a package, which `why_missing` has found."""
+    """Import a package by its name, so that nothing needs it before it is used."""
     return import_module(package)

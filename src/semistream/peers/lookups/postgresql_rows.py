@@ -52,7 +52,7 @@ class PostgresqlLookup(LookupPeer):
         """Return one sentence if the package, the address or the server is missing."""
         if self._address is None:
             return "No server was named: set SEMISTREAM_PEERS_POSTGRESQL to its address."
-        if (missing := why_missing("psycopg")) is not None:
+        if (missing := why_missing("psycopg", install="'psycopg[binary]'")) is not None:
             return missing
         try:
             with _told_without_address():
@@ -97,7 +97,7 @@ def _told_without_address() -> Iterator[None]:
     except imported("psycopg").Error as error:
         kind = type(error).__name__
         raise PeerFailedError(
-            f"PostgreSQL does not answer ({kind}): check SEMISTREAM_PEERS_POSTGRESQL and that the server runs."
+            f"PostgreSQL gives an error ({kind}): check SEMISTREAM_PEERS_POSTGRESQL and the server."
         ) from None
 
 

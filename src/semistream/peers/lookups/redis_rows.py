@@ -87,9 +87,7 @@ def _told_without_address() -> Iterator[None]:
         yield
     except (imported("redis").RedisError, ValueError) as error:
         kind = type(error).__name__
-        raise PeerFailedError(
-            f"Redis does not answer ({kind}): check SEMISTREAM_PEERS_REDIS and that the server runs."
-        ) from None
+        raise PeerFailedError(f"Redis gives an error ({kind}): check SEMISTREAM_PEERS_REDIS and the server.") from None
 
 
 @functools.cache
