@@ -8,8 +8,8 @@ waiting tuples, then one swapped partition.
 Recipe: oldest first, pinned pages, refill, one phase after the other. Untuned, both parts are as large as HYBRIDJOIN's
 disk buffer; tuned, each has a size of its own.
 
-Deviations: none beyond HYBRIDJOIN's. The tuned sizes are those that a grid of measurements on the model clock found
-best for 50 MB, two million master rows and an exponent of 1.
+Deviations: none beyond HYBRIDJOIN's. The sizes of the tuned one are a start for small memories; the tuner
+(`semistream.cost`) finds those for a table, a memory and a skew.
 """
 
 from semistream.algorithms.recipe import PagePinning, Recipe

@@ -120,7 +120,7 @@ def _table(results: Sequence[Result], out: Console) -> Table:
             _seconds(stats.mean_wait_seconds),
             _seconds(stats.max_wait_seconds),
             f"{measured.peak_memory_bytes / 1e6:.1f}",
-            _bar(measured.service_rate / best if best else 0.0, bar_cells, plain=is_plain(out)),
+            bar(measured.service_rate / best if best else 0.0, bar_cells, plain=is_plain(out)),
         ]
         table.add_row(*cells[: len(table.columns)])
     return table
@@ -130,7 +130,7 @@ def _seconds(value: float) -> str:
     return f"{value:.2f}" if value >= 1 or not value else f"{value:.3g}" if value >= 0.001 else f"{value:.1e}"
 
 
-def _bar(share: float, cells: int, *, plain: bool) -> str:
+def bar(share: float, cells: int, *, plain: bool) -> str:
     eighths = round(max(0.0, min(1.0, share)) * cells * 8)
     if plain:
         return "#" * max(1, eighths // 8)

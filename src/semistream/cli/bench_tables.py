@@ -55,7 +55,7 @@ def keys_of(store: MasterStore, progress: Progress) -> Int64Array:
 
 def _opened(plan: BenchPlan, progress: Progress, cleanup: ExitStack) -> MasterStore:
     if plan.master is not None:
-        return _existing(plan.master, direct=plan.direct)
+        return existing_table(plan.master, direct=plan.direct)
     if plan.store is StoreKind.FILE:
         folder = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="semistream-bench-")))
         table = MasterTable.build(
@@ -75,7 +75,7 @@ def _opened(plan: BenchPlan, progress: Progress, cleanup: ExitStack) -> MasterSt
     )
 
 
-def _existing(path: str, *, direct: bool) -> MasterStore:
+def existing_table(path: str, *, direct: bool) -> MasterStore:
     store = MasterTable(path).open(direct=direct)
     problem = ""
     if len(store.key) != 1 or not pa.types.is_integer(store.schema.field(store.key[0]).type):

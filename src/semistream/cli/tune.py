@@ -117,7 +117,7 @@ def _situation(
     from semistream.cli.bench_runs import TableSize
     from semistream.workload import ZipfKeys
 
-    store = cleanup.enter_context(bench_tables._existing(master, direct=False))
+    store = cleanup.enter_context(bench_tables.existing_table(master, direct=False))
     size = TableSize.of(store)
     situation = Situation(
         size.rows, memory_bytes, zipf, ranks.value, max(1, size.row_bytes), max(1, size.page_bytes), "real"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from semistream.cli.bench_rendering import _bar
+from semistream.cli.bench_rendering import bar
 from semistream.cli.json_output import Scalar
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.budget import format_bytes
@@ -140,7 +140,7 @@ def _show_curves(result: Tuned, out: Console) -> None:
             if value == tuning.parameters[parameter]:
                 shown = f"[bold]{shown}[/]"
             share = point.service_rate / tuning.service_rate
-            table.add_row(shown, f"{point.service_rate:,.0f}", _bar(share, _BAR_CELLS, plain=is_plain(out)))
+            table.add_row(shown, f"{point.service_rate:,.0f}", bar(share, _BAR_CELLS, plain=is_plain(out)))
         out.print(table)
 
 

@@ -54,11 +54,11 @@ def batches(division: Division, queues: float) -> Iteration:
     while passed < last * queue:
         batch = max(1.0, slots * intake.share)
         missed, read = _batch(shares, blocks, batch)
-        entered = UsefulBlocks._BATCHES_PER_MOVE * batch
+        entered = UsefulBlocks.BATCHES_PER_MOVE * batch
         if passed + entered > first * queue:
             tuples += entered / missed
             missed_tuples += entered
-            reads += UsefulBlocks._BATCHES_PER_MOVE * read
+            reads += UsefulBlocks.BATCHES_PER_MOVE * read
         passed += entered
         gain = batch / missed / read
         direction = -direction if gain < last_gain else direction
@@ -66,7 +66,7 @@ def batches(division: Division, queues: float) -> Iteration:
         total = blocks + slots // rate if rate else 0
         if not total:
             continue
-        wanted = blocks + direction * max(1, total // UsefulBlocks._SHARE_PER_MOVE)
+        wanted = blocks + direction * max(1, total // UsefulBlocks.SHARE_PER_MOVE)
         wanted = min(max(1, wanted), total - max(1, total // 8), len(shares) - 1)
         slots, blocks = max(rate, slots + (blocks - wanted) * rate), wanted
     return _iteration(division, missed_tuples / reads, 1 - missed_tuples / tuples)

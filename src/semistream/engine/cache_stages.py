@@ -281,8 +281,8 @@ class UsefulBlocks(CacheStage):
     and enough has been seen, it moves on in the direction in which a read has come to serve more tuples.
     """
 
-    _BATCHES_PER_MOVE = 4
-    _SHARE_PER_MOVE = 16
+    BATCHES_PER_MOVE = 4
+    SHARE_PER_MOVE = 16
 
     def __init__(self, resident: ResidentPages, utility: BlockUtility, *, slots_per_block: int = 0) -> None:
         self.resident = resident
@@ -352,7 +352,7 @@ class UsefulBlocks(CacheStage):
             return
         self._utility.age()
         self._batches += 1
-        if self._slots_per_block and self._batches % self._BATCHES_PER_MOVE == 0:
+        if self._slots_per_block and self._batches % self.BATCHES_PER_MOVE == 0:
             gain = self._served / self._reads
             if gain < self._last_gain:
                 self._direction = -self._direction
@@ -362,7 +362,7 @@ class UsefulBlocks(CacheStage):
 
     def _move(self, waiting: WaitingTuples) -> None:
         total = self.resident.capacity + waiting.capacity // self._slots_per_block
-        moved = self._direction * max(1, total // self._SHARE_PER_MOVE)
+        moved = self._direction * max(1, total // self.SHARE_PER_MOVE)
         blocks = min(max(1, self.resident.capacity + moved), total - max(1, total // 8))
         freed = (self.resident.capacity - blocks) * self._slots_per_block
         if blocks < 1 or waiting.capacity + freed < self._slots_per_block:

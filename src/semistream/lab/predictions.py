@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 
 from semistream.core.costs import profile_named
 from semistream.core.errors import SemistreamError
@@ -33,7 +33,8 @@ def _predictions(point: Point, knobs: tuple[tuple[str, float], ...]) -> Mapping[
     situation = Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
     costs = varied(profile_named(point.profile), point.factors)
     found: dict[str, float | None] = {}
-    for name, model in ((PREDICTED, predict), (PRINTED, printed_prediction)):
+    corrected = partial(predict, queues=point.queues)
+    for name, model in ((PREDICTED, corrected), (PRINTED, printed_prediction)):
         try:
             prediction = model(point.algorithm, situation, costs, dict(knobs))
         except SemistreamError:
