@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +50,7 @@ def demo(
         with progress() as reporting:
             description = prepare(folder, settings, reporting.update)
         run_rendering.show_starting(description)
-        with _silent_log(), session_of(description) as spark:
+        with interruption.silent_log(), session_of(description) as spark:
             interruption.install()  # Spark has put a handler of its own for Ctrl-C
             demo_rendering.show_warming()
             warm_up(spark, description)
@@ -69,13 +66,3 @@ def demo(
     demo_rendering.show_demo(summary, proof, folder)
     if not proof.holds:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _silent_log() -> Iterator[None]:
-    """Keep libraries from logging: on Ctrl-C the connection to Java would show a traceback, and errors are raised."""
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)

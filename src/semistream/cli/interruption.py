@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 _SECONDS_TO_CLEAN_UP = 10.0
@@ -33,3 +36,13 @@ def _stop(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     sys.exit(128 + number)
+
+
+@contextmanager
+def silent_log() -> Iterator[None]:
+    """Keep libraries from logging: on Ctrl-C the connection to Java would show a traceback, and errors are raised."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -148,11 +147,6 @@ def _session(cores: int, memory: str, *, needed: bool) -> Iterator[SparkSession 
     from semistream.cli import interruption
     from semistream.peers.session import peers_session
 
-    # On Ctrl-C the connection to Java would log a traceback; errors are raised in any case.
-    logging.disable(logging.CRITICAL)
-    try:
-        with peers_session(cores, memory) as spark:
-            interruption.install()  # Spark has put a handler of its own for Ctrl-C
-            yield spark
-    finally:
-        logging.disable(logging.NOTSET)
+    with interruption.silent_log(), peers_session(cores, memory) as spark:
+        interruption.install()  # Spark has put a handler of its own for Ctrl-C
+        yield spark

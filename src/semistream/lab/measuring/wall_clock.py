@@ -34,13 +34,8 @@ def run(point: Point, tables: Path) -> Row:
 def build_table(rows: int, tables: Path, progress: Callable[[int], None] | None = None) -> None:
     """Make the master table of a size, if it is not there yet."""
     path = tables / str(rows)
-    if path.exists():
-        try:
-            MasterTable(path).open().close()
-        except SemistreamError:
-            pass  # left half-built by an interrupted run: the build below makes it whole
-        else:
-            return
+    if _is_whole(path):
+        return
     tables.mkdir(parents=True, exist_ok=True)
     MasterTable.build(
         _generated(rows),
@@ -49,6 +44,15 @@ def build_table(rows: int, tables: Path, progress: Callable[[int], None] | None 
         page_bytes=rates.PAGE_BYTES,
         progress=None if progress is None else lambda _, done, __: progress(done),
     )
+
+
+def _is_whole(path: Path) -> bool:
+    """Say whether a table is there that no interrupted build has left behind."""
+    try:
+        MasterTable(path).open().close()
+    except SemistreamError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=2)
