@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -259,3 +260,19 @@ def test_a_batch_read_needs_an_end_and_a_date() -> None:
         SalesReader(_options())
     with pytest.raises(InvalidSettingError, match="start can be 'now' only in a stream"):
         SalesReader(_options(rows=5, start="now"))
+
+
+@pytest.mark.parametrize("error", [EOFError(), BrokenPipeError(), ValueError("a fault of the reader")])
+def test_a_reader_whose_driver_is_gone_says_nothing_more(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    reader = _reader(Clock())
+    try:
+        raise error
+    except type(error):
+        reader.stop()
+    sys.excepthook(type(error), error, None)
+    assert ("a fault of the reader" in capsys.readouterr().err) == isinstance(error, ValueError)
+    if not isinstance(error, ValueError):
+        sys.stderr.close()
