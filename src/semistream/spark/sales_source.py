@@ -244,7 +244,7 @@ class SalesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """End quietly if the driver has closed the connection: PySpark would tell it so and fail with a traceback."""
         if isinstance(sys.exc_info()[1], EOFError | ConnectionError):
-            sys.stderr = Path(os.devnull).open("w")
+            sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
 
     def _available_from(self, begin: SalesOffset) -> int:
         """Return how many sales the stream has by now, at least those of one batch if time does not count."""
