@@ -117,8 +117,9 @@ def test_a_resized_sketch_never_forgets_a_count(sizes: list[int], seed: int) -> 
 def test_uses_by_rank_are_in_an_order_that_was_known_before_them() -> None:
     cache = TupleCache(3, LessUsedOverwrite(), None)
     cache.admit(np.array([10, 20, 30]), np.array([5, 9, 1], dtype=np.int32), None, absent=False)
-    cache.age()
+    cache.begin_window()
     cache.use(np.array([2, 2, 2, 0], dtype=np.int64))
     assert cache.uses_by_rank().tolist() == [1, 0, 3]  # slot 0 has the one that was worth most
-    cache.age()
+    cache.age(1)
+    cache.begin_window()
     assert cache.uses_by_rank().tolist() == [0, 0, 0]

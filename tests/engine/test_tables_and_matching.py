@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from semistream.engine.code_table import CodeTable
 from semistream.engine.gather import concatenate, gather, group
-from semistream.engine.matching import match, run_lengths
+from semistream.engine.matching import count_matches, match, run_lengths
 from semistream.store.sparse_index import SparseIndex
 
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -150,3 +150,12 @@ def test_one_batch_is_gathered_in_the_order_given() -> None:
     assert (found.column("row").to_pylist(), order.tolist()) == ([9, 7, 7, 8], [0, 1, 2, 3])
     assert concatenate([batch]) is batch
     assert concatenate([batch, batch]).num_rows == 6
+
+
+@fixed
+@given(st.lists(st.integers(-1, 30), max_size=60), st.integers(31, 40))
+def test_matches_are_counted_by_row(rows: list[int], row_count: int) -> None:
+    matched, matches = count_matches(array(rows), row_count)
+    expected = {row: rows.count(row) for row in sorted(set(rows)) if row >= 0}
+    assert dict(zip(matched.tolist(), matches.tolist(), strict=True)) == expected
+    assert matched.tolist() == sorted(expected)

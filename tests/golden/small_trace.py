@@ -89,7 +89,7 @@ def run_trace(
     assembly = Assembly(
         recipe, store, MemoryBudget("4MB"), clock, accounting="papers", seed=seed, parameters=parameters
     )
-    assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, **sizes})
+    assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, "holds_table": False, **sizes})
     loop, _ = assembly.start(lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock))
     for number, _ in enumerate(loop.rounds()):
         loop.waiting._check()

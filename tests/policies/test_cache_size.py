@@ -56,14 +56,14 @@ def test_a_cache_that_answers_nothing_shrinks_to_the_least() -> None:
         if wanted == count:
             break
         count = wanted
-    assert count < 150
+    assert count < 200  # no smaller one would serve a hundredth more
 
 
 def test_a_change_is_limited_so_that_one_look_cannot_ruin_a_cache() -> None:
     count = 1_000
     for answered in (np.zeros(count, dtype=np.int64), np.full(count, 1_000_000)):
         wanted = best_cache_size(answered, 2_000_000_000, entry_bytes=100.0, total_bytes=TOTAL, least=10, most=6_000)
-        assert 0.5 * count <= wanted <= 1.5 * count
+        assert 0.3 * count <= wanted <= 1.5 * count
 
 
 def test_nothing_seen_changes_nothing() -> None:

@@ -101,8 +101,10 @@ def test_a_sketch_never_tells_less_than_the_count() -> None:
     assert (estimates >= np.minimum(counts, 255)).all()
     assert (sketch.estimate(codes) >= np.minimum(counts, 255)).all()
     before = sketch.estimate(codes)
-    sketch.age()
+    sketch.age(1)
     assert (sketch.estimate(codes) <= before // 2 + 1).all()
+    sketch.age(8)
+    assert (sketch.estimate(codes) == 0).all()
 
 
 def test_a_sketch_of_enough_size_is_nearly_exact() -> None:
@@ -114,11 +116,11 @@ def test_a_sketch_of_enough_size_is_nearly_exact() -> None:
 
 def test_a_newcomer_is_worth_all_its_matches_of_late() -> None:
     queue = WaitingTuples(3, 10)
-    admission = FrequentLately(100)
+    admission = FrequentLately(100, most_windows=1)
     codes, matches, homes = np.array([5, 6]), np.array([1, 3], dtype=np.int32), np.zeros(2, dtype=np.int64)
     assert admission.worth(codes, matches, homes, queue).tolist() == [1, 3]
     assert admission.worth(codes, matches, homes, queue).tolist() == [2, 6]
-    admission.age()
+    assert admission.age(answered=0, tuples=200) == 1
     assert admission.worth(codes[:1], matches[:1], homes[:1], queue).tolist() == [2]
 
 

@@ -213,3 +213,11 @@ def test_age_brings_forward_what_few_wait_for() -> None:
         first.drain(np.array([0]))
     first.add(np.zeros(90, dtype=np.int64), np.zeros(90, dtype=np.int32), np.arange(90))
     assert 3 in planned(first, request=0.0, share=0.01)
+
+
+def test_a_plan_follows_the_costs_that_were_measured() -> None:
+    homes = (2, 2, 2, 4, 4, 4)
+    choice = PlannedRuns(request_seconds=10.0, partition_seconds=1.0, run_partitions=100, share=0.9, by_age=False)
+    assert chosen(choice, queue_of(*homes)) == [2, 3, 4]
+    choice.learn_costs(0.1, 1.0)
+    assert chosen(choice, queue_of(*homes)) == [2, 4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,13 +18,14 @@ from semistream.engine.balance import MemoryBalance
 from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
+from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
+from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes, runs_share_for
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
@@ -72,7 +74,12 @@ class Assembly:
         self._store = store
         check_parameters(recipe, parameters or {})
         self._parameters = {**recipe.parameters, **(parameters or {})}
+        self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
         self._split = recipe.split(self._parameters)
+        if plan is not None:  # rows have their places for good
+            self._split = replace(self._split, table_if_it_fits=False)
+        if self._split.runs_share is None:
+            self._split = replace(self._split, runs_share=runs_share_for(self._costs, budget.total_bytes))
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0
@@ -122,7 +129,7 @@ class Assembly:
             row_count=max(1, store.row_count),
             seed=self._seed,
             parameters=self._parameters,
-            costs=self.clock.costs if isinstance(self.clock, ModelClock) else SSD,
+            costs=self._costs,
             partition_bytes=_mean_page_bytes(store) * sizes.pages_per_read,
             run_partitions=sizes.run_partitions,
             cache_tuples=sizes.cache_tuples,
@@ -154,9 +161,14 @@ class Assembly:
             youngest=choice.needs_youngest,
             since=choice.needs_since,
         )
+        is_measured = not self.clock.is_model and self._parameters.get("measured")
+        costs = setting.costs
+        read_costs = MeasuredCosts((costs.seek_seconds, 1 / costs.bytes_per_second)) if is_measured else None
         return {
             "waiting": waiting,
             "balance": self._balance(waiting),
+            "in_flight": int(self._parameters.get("in_flight", 1)),
+            "read_costs": read_costs,
             "reader": self.reader,
             "choice": choice,
             "intake": self.recipe.intake(setting),
@@ -171,6 +183,8 @@ class Assembly:
     def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
         """Return what moves memory between cached and waiting tuples; rows have a fixed place, so bare keys only."""
         if not self._parameters.get("balance") or self.plan is not None or not isinstance(self.cache, CachedTuples):
+            return None
+        if self.sizes.holds_table:
             return None
         sizes = self.sizes
         return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
@@ -209,11 +223,13 @@ class Assembly:
             if self._columns:
                 rows = SlotRows(self._cached_schema, sizes.cache_tuples, sizes.cache_variable_bytes)
             replacement = caching.replacement(setting) if caching.replacement else None
+            admission = None if caching.admission is None or sizes.holds_table else caching.admission(setting)
             return CachedTuples(
                 TupleCache(sizes.cache_tuples, replacement, rows),
-                caching.admission(setting) if caching.admission else None,
+                admission,
                 self._columns,
                 unique=self._store.unique and self._store.codec.exact,
+                remembers_absent=bool(self._parameters.get("absent", 1)),
                 stats=self.stats,
             )
         return None

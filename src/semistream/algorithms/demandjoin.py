@@ -12,15 +12,9 @@ Deviations: none, it has no paper.
 from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
-from semistream.policies.contract import Intake, PageChoice
+from semistream.policies.contract import Admission, Intake, PageChoice
 from semistream.policies.page_choice import PlannedRuns
 from semistream.policies.phasing import Refill, WithinDeadline
-
-_PIECES = 6.0
-"""To start a run counts as so many requests: it also leaves its surroundings in pieces, which later reads pay for.
-
-With 1 the reads of a plan fall apart more and more; from 4 to 16 they settle into long runs, whatever the disk.
-"""
 
 
 def _planned_runs(setting: Setting) -> PageChoice:
@@ -29,7 +23,8 @@ def _planned_runs(setting: Setting) -> PageChoice:
         partition_seconds=max(1e-12, setting.partition_bytes / setting.costs.bytes_per_second),
         run_partitions=setting.run_partitions,
         share=setting["share"],
-        pieces=_PIECES,
+        by_age=bool(setting["age"]),
+        pieces=setting["pieces"],
         deadline_seconds=setting["deadline"],
     )
 
@@ -44,18 +39,35 @@ def _intake(setting: Setting) -> Intake:
     return WithinDeadline(deadline, first=int(deadline / 4 / (costs.seek_seconds + partition_seconds)))
 
 
+def _admission(setting: Setting) -> Admission:
+    return FrequentLately(setting.cache_tuples, most_windows=int(setting["most_windows"]))
+
+
 DEMANDJOIN = Recipe(
     name="demandjoin",
     summary="reads the runs of pages that serve most for their cost; caches what was asked for often of late",
     paper="semistream",
     page_choice=_planned_runs,
     intake=_intake,
-    caching=TupleCaching(lambda setting: FrequentLately(setting.cache_tuples), lambda _: LessUsedOverwrite()),
+    caching=TupleCaching(_admission, lambda _: LessUsedOverwrite()),
     split=lambda parameters: Split(
-        runs_share=parameters["runs_share"],
+        runs_share=parameters["runs_share"] or None,
         cache_share=parameters["cache_share"],
         cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
         partition_bytes=8,
+        table_if_it_fits=bool(parameters["balance"]),
     ),
-    parameters={"runs_share": 0.02, "cache_share": 0.2, "share": 0.3, "balance": 1, "deadline": 0},
+    parameters={
+        "runs_share": 0,
+        "cache_share": 0.2,
+        "share": 0.3,
+        "balance": 1,
+        "most_windows": 128,
+        "age": 1,
+        "pieces": 6,
+        "absent": 1,
+        "deadline": 0,
+        "in_flight": 4,
+        "measured": 1,
+    },
 )

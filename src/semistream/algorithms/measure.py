@@ -23,7 +23,7 @@ _WARM_UP_QUEUES = 3.0
 _ENOUGH_QUEUES = 10
 _PARTS = 10
 _ENOUGH_TUPLES = 10_000
-_MOST_TUPLES = 400_000_000
+MOST_TUPLES = 400_000_000
 """A measurement ends here even if hardly any tuple passes the disk phase."""
 WITHOUT_A_QUEUE = ("inlj", "oracle")
 """Algorithms that answer tuples as they come."""
@@ -75,12 +75,14 @@ def measure(
     seed: int = 0,
     seconds: float | None = None,
     parameters: Mapping[str, float] | None = None,
+    most_tuples: int = MOST_TUPLES,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Join until `tuples` have left after the warm-up, or for `seconds`; on the model clock if a profile is given.
 
     The warm-up fills the queue and lets three times its size leave through the disk phase. With `queues` the
-    measurement goes on until so many times the queue's size has left through the disk phase.
+    measurement goes on until so many times the queue's size has left through the disk phase, or `most_tuples` have
+    left in all.
     """
     clock: Clock = WallClock() if profile is None else ModelClock(profile)
     assembly = Assembly(
@@ -100,7 +102,7 @@ def measure(
                 break
         before, started = copy(stats), clock.now()
         operations = copy(clock.operations) if isinstance(clock, ModelClock) else None
-        least = min(queues * assembly.sizes.waiting_slots, _MOST_TUPLES) if fills_a_queue else 0
+        least = min(queues * assembly.sizes.waiting_slots, most_tuples) if fills_a_queue else 0
         moments = [(0, 0.0)]
         for _ in rounds:
             done = stats.tuples_out - before.tuples_out
@@ -110,7 +112,7 @@ def measure(
             if seconds is not None:
                 if clock.now() - started >= seconds:
                     break
-            elif done >= tuples and (done >= _MOST_TUPLES or _left_by_disk(stats) - _left_by_disk(before) >= least):
+            elif done >= tuples and (done >= most_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least):
                 break
     finally:
         loop.close()

@@ -33,6 +33,8 @@ class Setting:
 
 
 RANGES: Mapping[str, tuple[float, float]] = {
+    "absent": (0, 1),
+    "age": (0, 1),
     "balance": (0, 1),
     "batch": (1, 1_000_000),
     "buffer_fill": (0.01, 1),
@@ -42,12 +44,16 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "eagerness": (0.01, 1000),
     "entry": (0.01, 1000),
     "handover_bytes": (1_000, 1e12),
+    "in_flight": (0, 64),
+    "measured": (0, 1),
+    "most_windows": (1, 100_000),
     "parts": (1, 1e12),
     "patience": (0.01, 4),
+    "pieces": (0, 1000),
     "pinned_share": (0, 0.9),
     "position": (0, 1),
     "read_bytes": (0, 1e12),
-    "runs_share": (0.001, 0.5),
+    "runs_share": (0, 0.5),
     "share": (0.001, 1),
     "threshold": (0, 1e9),
     "trickle": (0, 1_000_000),

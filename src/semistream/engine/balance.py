@@ -8,10 +8,12 @@ from semistream.policies.caching import best_cache_size
 
 _LEAST_SHARE = 0.005
 _MOST_SHARE = 0.6
+_START = 0.4
+"""A small cache grows fast where keys are skewed, and costs little where they are not."""
 
 
 class MemoryBalance:
-    """Looks at the end of each window of the cache what its entries have answered, and changes its size accordingly.
+    """Looks after some windows what the entries of the cache have answered, and changes its size accordingly.
 
     Memory is never counted twice: the cache shrinks before more tuples may wait, and grows only when few enough do.
     """
@@ -26,10 +28,10 @@ class MemoryBalance:
         self._total_bytes = cache.cache.capacity * entry_bytes + waiting.capacity * waiting_bytes
         self._least = max(64, int(_LEAST_SHARE * self._total_bytes / entry_bytes))
         self._most = max(self._least, int(_MOST_SHARE * self._total_bytes / entry_bytes))
-        self._wanted = cache.cache.capacity
+        self._wanted = min(cache.cache.capacity, max(self._least, int(_START * cache.cache.capacity)))
         self._was_full = False
         """Whether the window began with a full cache, so that all of its entries had the same time to be used."""
-        cache.at_window_end = self._look
+        cache.at_look = self._look
 
     def after_round(self) -> None:
         """Move memory as was decided, as far as the tuples that wait allow it."""
@@ -58,4 +60,4 @@ class MemoryBalance:
                 least=self._least,
                 most=self._most,
             )
-        self._was_full = is_full and self._wanted == cache.capacity
+        self._was_full = is_full and self._wanted <= cache.capacity

@@ -12,7 +12,7 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.matching import run_lengths
+from semistream.engine.matching import count_matches, run_lengths
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
@@ -22,6 +22,11 @@ from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.policies.contract import Admission, Queue
 from semistream.store.contract import PageSet
+
+_WINDOWS_OF_A_LOOK = 2
+_NEVER = np.iinfo(np.int32).max
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 class CacheStage(ABC):
@@ -101,18 +106,21 @@ class CachedTuples(CacheStage):
         columns: tuple[str, ...],
         *,
         unique: bool,
+        remembers_absent: bool = True,
         stats: JoinStats,
     ) -> None:
         self.cache = cache
+        self._remembers_absent = remembers_absent
         self.counts_frequencies = admission is not None
         self._admission = admission
         self._columns = columns
         self._unique = unique
         self._knows_all = False
-        self._tuples = 0
+        self._tuples = self._answered = 0
+        self._windows = self._looked_at = 0
         self._stats = stats
-        self.at_window_end: Callable[[int], None] | None = None
-        """Called with the tuples that came since the last ageing, before the next."""
+        self.at_look: Callable[[int], None] | None = None
+        """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
@@ -152,6 +160,7 @@ class CachedTuples(CacheStage):
     ) -> int:
         """Answer from the cached rows."""
         self.cache.use(slots)
+        self._answered += len(slots)
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
         return int(self.cache.is_absent(slots).sum())
@@ -169,25 +178,24 @@ class CachedTuples(CacheStage):
         """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
         if self._admission is None or not len(rows):
             return
-        matched, matches = _counted(rows[rows >= 0], len(pages.codes))
-        self._stats.shadow_hits += self.cache.evicted.asked_for(pages.codes[matched], matches)
+        matched, matches = count_matches(rows, len(pages.codes))
+        codes = pages.codes[matched]
+        self._stats.shadow_hits += self.cache.evicted.asked_for(codes, matches)
         missing = np.flatnonzero(rows < 0)
-        absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
-        ranges = np.concatenate(
-            [
-                np.searchsorted(pages.bounds, matched, side="right"),
-                np.searchsorted(drained.bounds, missing[firsts], side="right"),
-            ]
-        )
-        worth = self._admission.worth(
-            np.concatenate([pages.codes[matched], absent]),
-            np.concatenate([matches, counts.astype(np.int32)]),
-            partitions[ranges - 1],
-            queue,
-        )
+        absent, firsts = missing, missing
+        if len(missing):
+            absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
+            codes = np.concatenate([codes, absent])
+            matches = np.concatenate([matches, counts.astype(np.int32)])
+        needed = _NONE
+        if self._admission.needs_partitions:
+            of_matched = np.searchsorted(pages.bounds, matched, side="right")
+            of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
+            needed = partitions[np.concatenate([of_matched, of_missing]) - 1]
+        worth = self._admission.worth(codes, matches, needed, queue)
         of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
         floor = self.cache.floor()
-        wanted, remembered = of_rows > floor, of_absent > floor
+        wanted, remembered = of_rows > floor, of_absent > (floor if self._remembers_absent else _NEVER)
         if wanted.any():
             self._admit(pages, matched[wanted], of_rows[wanted])
         if remembered.any():
@@ -204,14 +212,23 @@ class CachedTuples(CacheStage):
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
     def arrived(self, count: int) -> None:
-        """Age after each window of tuples."""
+        """Age after windows of tuples."""
         self._tuples += count
         if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:
-            if self.at_window_end is not None:
-                self.at_window_end(self._tuples)
-            self._tuples = 0
-            self._admission.age()
-            self.cache.age()
+            self._end_window(self._admission)
+
+    def _end_window(self, admission: Admission) -> None:
+        halvings = admission.age(self._answered, self._tuples)
+        self._windows += 1
+        self._looked_at += self._tuples
+        self._tuples = self._answered = 0
+        if not halvings and self._windows < _WINDOWS_OF_A_LOOK:
+            return
+        if self.at_look is not None and self._windows >= _WINDOWS_OF_A_LOOK and admission.is_settled:
+            self.at_look(self._looked_at)
+        self.cache.age(halvings)
+        self.cache.begin_window()
+        self._windows = self._looked_at = 0
 
     def resize(self, capacity: int) -> None:
         """Let the cache hold another number of tuples."""
@@ -235,16 +252,6 @@ class CachedTuples(CacheStage):
         self.cache.evictions_noted = self.cache.evictions
         self._stats.cache_admissions += admitted
         self._stats.cache_evictions += self.cache.evictions - before
-
-
-def _counted(rows: Int64Array, row_count: int) -> tuple[Int64Array, Int32Array]:
-    """Return each row that occurs and how often it does; counts by place where many of the rows occur."""
-    if row_count <= 8 * len(rows):
-        matches = np.bincount(rows, minlength=row_count).astype(np.int32)
-        matched = np.flatnonzero(matches)
-        return matched, matches[matched]
-    matched, counts = np.unique(rows, return_counts=True)
-    return matched, counts.astype(np.int32)
 
 
 class PinnedPages(CacheStage):

@@ -15,6 +15,7 @@ from semistream.engine.balance import MemoryBalance
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.deadline import Deadline
 from semistream.engine.matching import match
+from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.output import Output
 from semistream.engine.read_ahead import ReadAhead
 from semistream.engine.reader import PartitionReader, run_starts
@@ -39,6 +40,9 @@ class JoinLoop:
     has been read leaves whether or not it has matched, so an absent key never asks twice. With `finish_bytes`, what
     still waits when the input has ended is not left to the page choice: just the pages that are needed are read, in the
     order of the table and so many bytes at a time.
+
+    Up to `in_flight` requests for runs are under way ahead of the join. Where the costs of reads are measured,
+    `read_costs` has those of a request and of a byte.
     """
 
     def __init__(
@@ -56,13 +60,16 @@ class JoinLoop:
         stream_rows: StreamRows | None = None,
         finish_bytes: int = 0,
         balance: MemoryBalance | None = None,
+        in_flight: int = 1,
+        read_costs: MeasuredCosts | None = None,
     ) -> None:
         self.waiting = waiting
         self.stats = stats
         self.clock = clock
         self._stream = stream
         self._reader = reader
-        self._ahead = ReadAhead(reader, clock)
+        self._ahead = ReadAhead(reader, clock, in_flight=in_flight, costs=read_costs)
+        self._read_costs = read_costs
         self._choice = choice
         self._intake = intake
         self._cache = cache
@@ -304,6 +311,9 @@ class JoinLoop:
         bounds = np.append(drained.bounds[starts], drained.bounds[-1])
         by_run = Drained(drained.codes, drained.references, bounds)
         self._join_pages(partitions[starts], pages, by_run, whole=False)
+        if self._read_costs is not None:
+            request_seconds, byte_seconds = self._read_costs.costs
+            self._choice.learn_costs(request_seconds, byte_seconds * self._reader.mean_partition_bytes)
 
     @property
     def _finishes(self) -> bool:

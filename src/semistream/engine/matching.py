@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from semistream.core.arrays import Int64Array
+from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
 
 
@@ -27,6 +27,28 @@ def run_lengths(page_codes: Int64Array, page_bounds: Int64Array, rows: Int64Arra
     lengths = np.empty(len(rows), dtype=np.int64)
     _run_lengths(page_codes, page_bounds[np.searchsorted(page_bounds, rows, side="right")], rows, lengths)
     return lengths
+
+
+def count_matches(rows: Int64Array, row_count: int) -> tuple[Int64Array, Int32Array]:
+    """Return in their order the rows below `row_count` that occur, and how often each does; -1 stands for none."""
+    matched = np.empty(min(len(rows), row_count), dtype=np.int64)
+    matches = np.empty(len(matched), dtype=np.int32)
+    found = _count_matches(rows, np.zeros(row_count, dtype=np.int32), matched, matches)
+    return matched[:found], matches[:found]
+
+
+@kernel
+def _count_matches(rows: Int64Array, counts: Int32Array, matched: Int64Array, matches: Int32Array) -> int:
+    for index in range(rows.shape[0]):
+        if rows[index] >= 0:
+            counts[rows[index]] += 1
+    found = 0
+    for row in range(counts.shape[0]):
+        if counts[row]:
+            matched[found] = row
+            matches[found] = counts[row]
+            found += 1
+    return found
 
 
 @kernel

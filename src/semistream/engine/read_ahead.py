@@ -2,59 +2,153 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.clock import Clock, ModelClock
-from semistream.engine.reader import PartitionReader
+from semistream.engine.joined_pages import JoinedPages
+from semistream.engine.measured_costs import MeasuredCosts
+from semistream.engine.reader import PartitionReader, run_starts
 from semistream.store.contract import PageSet
+
+_PART_BYTES = 1_000_000
+"""A run is read by several requests only if each of them brings so much."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Pages that one thread has read, and when."""
+
+    pages: PageSet
+    began: float
+    ended: float
+
+
+@dataclass(frozen=True)
+class _Loading:
+    """A read that is under way, in parts that threads read side by side."""
+
+    partitions: Int64Array
+    starts: Int64Array
+    """Where each part starts among the partitions."""
+    parts: Sequence[Future[_Part]]
 
 
 class ReadAhead:
     """Reads runs of partitions, and the runs after them already while the caller joins the first.
 
-    On the wall clock a thread reads. On the model clock the disk has a time of its own: a read starts when the disk is
-    free and the runs before were handed over, and the caller waits until it is done.
+    On the wall clock up to `in_flight` requests are under way at one time, each in a thread; with 0 nothing is read
+    ahead. What reads cost is told to `costs`: seconds by the number of requests and of bytes. On the model clock the
+    disk has a time of its own. What follows is asked for as soon as the runs before have been joined, so that its
+    latency passes while other bytes are still on their way; bytes come one after the other, and the caller waits for
+    the last of a read. With a disk that serves one request at a time it is asked for when those bytes have come.
     """
 
-    def __init__(self, reader: PartitionReader, clock: Clock) -> None:
+    def __init__(
+        self, reader: PartitionReader, clock: Clock, *, in_flight: int = 1, costs: MeasuredCosts | None = None
+    ) -> None:
         self._reader = reader
         self._clock = clock
-        self._thread: ThreadPoolExecutor | None = None
-        self._loading: tuple[Int64Array, Future[PageSet]] | None = None
+        self._in_flight = in_flight
+        self._costs = costs
+        self._threads: ThreadPoolExecutor | None = None
+        self._loading: _Loading | None = None
         self._disk_free = 0.0
-        self._handed_over = 0.0
+        self._asked = 0.0
+        self._expected: Int64Array | None = None
 
     def read(self, partitions: Int64Array, following: Int64Array) -> PageSet:
         """Return the pages of ascending partitions, neighbours as one range, and begin to read those that follow."""
         if isinstance(self._clock, ModelClock):
-            return self._modelled(self._clock, partitions)
+            return self._modelled(self._clock, partitions, following)
+        if not self._in_flight:
+            part = self._read_part(partitions)
+            self._learn(partitions, [part])
+            return part.pages
         loading, self._loading = self._loading, None
-        if loading is not None and np.array_equal(loading[0], partitions):
-            pages = loading[1].result()
-        else:
-            if loading is not None:
-                loading[1].result()  # its memory is counted: never two that nobody asked for
-            pages = self._reader.read_runs(partitions)
+        if loading is not None and not np.array_equal(loading.partitions, partitions):
+            _finished(loading)  # its memory is counted: never two that nobody asked for
+            loading = None
+        pages = self._loaded(loading or self._begin(partitions))
         if len(following):
-            if self._thread is None:
-                self._thread = ThreadPoolExecutor(1, "semistream-ahead")
-            self._loading = (following, self._thread.submit(self._reader.read_runs, following))
+            self._loading = self._begin(following)
         return pages
 
     def close(self) -> None:
-        """Wait for the read that is under way and end the thread."""
+        """Wait for the read that is under way and end the threads."""
         self._loading = None
-        if self._thread is not None:
-            self._thread.shutdown()
-            self._thread = None
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
 
-    def _modelled(self, clock: ModelClock, partitions: Int64Array) -> PageSet:
+    def _begin(self, partitions: Int64Array) -> _Loading:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._in_flight, "semistream-ahead")
+        starts = self._part_starts(partitions)
+        ends = [*starts[1:].tolist(), len(partitions)]
+        threads = self._threads
+        parts = [
+            threads.submit(self._read_part, partitions[start:end])
+            for start, end in zip(starts.tolist(), ends, strict=True)
+        ]
+        return _Loading(partitions, starts, parts)
+
+    def _part_starts(self, partitions: Int64Array) -> Int64Array:
+        """Part a read, between its runs if there are enough of them."""
+        runs = run_starts(partitions)
+        large = int(len(partitions) * self._reader.mean_partition_bytes / _PART_BYTES)
+        count = min(self._in_flight, len(partitions), max(len(runs), large))
+        starts = np.arange(count) * len(partitions) // count
+        if len(runs) < count:
+            return starts
+        return np.unique(runs[np.searchsorted(runs, starts, side="right") - 1])
+
+    def _read_part(self, partitions: Int64Array) -> _Part:
+        began = time.perf_counter()
+        pages = self._reader.read_runs(partitions)
+        return _Part(pages, began, time.perf_counter())
+
+    def _loaded(self, loading: _Loading) -> PageSet:
+        parts = _finished(loading)
+        self._learn(loading.partitions, parts)
+        if len(parts) == 1:
+            return parts[0].pages
+        firsts = loading.partitions[loading.starts[1:]]
+        before = loading.partitions[loading.starts[1:] - 1]
+        return JoinedPages([part.pages for part in parts], [False, *(firsts == before + 1).tolist()])
+
+    def _learn(self, partitions: Int64Array, parts: Sequence[_Part]) -> None:
+        if self._costs is not None:
+            seconds = max(part.ended for part in parts) - min(part.began for part in parts)
+            size_bytes = len(partitions) * self._reader.mean_partition_bytes
+            self._costs.observe(max(len(parts), len(run_starts(partitions))), size_bytes, seconds)
+
+    def _modelled(self, clock: ModelClock, partitions: Int64Array, following: Int64Array) -> PageSet:
+        is_expected = self._expected is not None and np.array_equal(self._expected, partitions)
+        asked = self._asked if is_expected else clock.now()
+        before = clock.operations.bytes_read
         with clock.lap() as load:
             pages = self._reader.read_runs(partitions)
-        self._disk_free = max(self._disk_free, self._handed_over) + load.seconds
+        transfer_seconds = (clock.operations.bytes_read - before) / clock.costs.bytes_per_second
+        arrival = asked + load.seconds - transfer_seconds
+        self._disk_free = max(arrival, self._disk_free) + transfer_seconds
+        self._asked, self._expected = clock.now(), following
         clock.sleep_until(self._disk_free)
-        self._handed_over = clock.now()
+        if clock.costs.most_in_flight == 1:
+            self._asked = clock.now()
+        elif not self._in_flight:
+            self._expected = None
         return pages
+
+
+def _finished(loading: _Loading) -> list[_Part]:
+    """Wait for all parts, also where one of them has failed."""
+    failures = [failure for part in loading.parts if (failure := part.exception()) is not None]
+    if failures:
+        raise failures[0]
+    return [part.result() for part in loading.parts]

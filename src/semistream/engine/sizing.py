@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semistream.core.budget import MemoryBudget, format_bytes
+from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
@@ -16,6 +17,9 @@ _PAPERS_QUEUE_NODE_BYTES = 12
 _PAPERS_WAITING_BYTES = _PAPERS_FUDGE_FACTOR * _PAPERS_STREAM_TUPLE_BYTES + _PAPERS_QUEUE_NODE_BYTES
 _PAPERS_READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole pages come
 _FEWEST_SLOTS = 64
+_LEAST_WAITING_SHARE = 64
+"""A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
+_LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
@@ -37,12 +41,15 @@ class Split:
     """Instead of a share: so many times the disk buffer."""
     blocks: bool = False
     """The cache holds whole partitions."""
-    runs_share: float = 0.0
-    """Reads bring runs of partitions, in memory of this share of all; partitions are then as small as may be."""
+    runs_share: float | None = 0.0
+    """Reads bring runs of partitions, in memory of this share of all, or as suits the disk if it is None;
+    partitions are then as small as may be."""
     handover_bytes: int = 0
     """Memory between two phases that run side by side, at most a tenth of all."""
     whole_table: bool = False
     """Cache every master tuple, whatever the budget says."""
+    table_if_it_fits: bool = False
+    """Cache every master tuple where the memory has room for all of them."""
     partition_bytes: int = 0
     """Book-keeping that the policies need for each partition."""
     positions: bool = False
@@ -73,8 +80,20 @@ class Sizes:
     """How many waiting tuples take as much memory as one cached partition."""
     waiting_bytes: float = 0.0
     """What a waiting tuple takes."""
+    holds_table: bool = False
+    """The cache has room for every master tuple, and none need ever leave it."""
     cached_bytes: float = 0.0
     """What a cached tuple takes, with all that policies need for it."""
+
+
+def runs_share_for(costs: CostProfile, memory: int) -> float:
+    """Return which share of the memory each of the two buffers for reads of runs should have.
+
+    The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
+    of a request hides most of that. More would only take memory from waiting tuples.
+    """
+    latency_bytes = costs.seek_seconds * costs.bytes_per_second
+    return float(min(_MOST_RUNS_SHARE, max(_LEAST_RUNS_SHARE, 2 * latency_bytes / memory)))
 
 
 def partition_pages(store: MasterStore, read_bytes: int) -> int:
@@ -97,18 +116,24 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     partitions = -(-store.page_count // pages)
     cache_bytes = _cache_bytes(split, memory, read_bytes, read_bytes)
     handover_bytes = min(split.handover_bytes, memory // 10)
-    runs_bytes = int(split.runs_share * memory)
-    budget.reserve("disk buffer", min(memory, max(runs_bytes, split.buffers * read_bytes)))
+    runs_bytes = int((split.runs_share or 0) * memory)
+    budget.reserve("disk buffer", min(memory, max(2 * runs_bytes, split.buffers * read_bytes)))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
     budget.reserve("handover buffer", min(budget.free_bytes, handover_bytes))
     budget.reserve("page book-keeping", min(budget.free_bytes, partitions * split.partition_bytes))
+    cache_tuples = _cache_tuples(split, store, int(cache_bytes / (row_bytes + split.cached_tuple_bytes)))
+    more_bytes = max(0, int(row_bytes * store.row_count) - cache_bytes)
+    holds_table = split.table_if_it_fits and more_bytes <= budget.free_bytes - memory // _LEAST_WAITING_SHARE
+    if holds_table:
+        budget.reserve("cache", more_bytes)
+        cache_tuples = max(1, store.row_count)
     slots = budget.free_bytes // _PAPERS_WAITING_BYTES
     _require(slots, memory, memory + _FEWEST_SLOTS * _PAPERS_WAITING_BYTES - budget.free_bytes)
     budget.reserve("waiting tuples", slots * _PAPERS_WAITING_BYTES)
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
-        cache_tuples=_cache_tuples(split, store, int(cache_bytes / (row_bytes + split.cached_tuple_bytes))),
+        cache_tuples=cache_tuples,
         cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
         cache_variable_bytes=cache_bytes,
         handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
@@ -119,6 +144,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         run_partitions=max(1, runs_bytes // read_bytes),
         slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
         waiting_bytes=_PAPERS_WAITING_BYTES,
+        holds_table=holds_table,
         cached_bytes=row_bytes + split.cached_tuple_bytes,
     )
 
@@ -157,13 +183,18 @@ def real_sizes(
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": max((split.buffers + 2) * read_bytes, 3 * int(split.runs_share * memory)),
+        "disk buffer": max((split.buffers + 2) * read_bytes, 3 * int((split.runs_share or 0) * memory)),
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": memory // 16,
         "input": 2 * chunk_bytes,
         "cache": cache_bytes,
         "handover buffer": handover_bytes,
     }
+    table_bytes = TupleCache.slot_bytes(store.row_count)
+    others_bytes = sum(fixed.values()) - cache_bytes + budget.used_bytes
+    holds_table = split.table_if_it_fits and table_bytes + others_bytes <= memory - memory // _LEAST_WAITING_SHARE
+    if holds_table:
+        fixed["cache"] = max(cache_bytes, table_bytes)
     queue_bytes = 12 + (25 if split.positions else 0)
     elsewhere = slot_bytes + 1.25 * stream_variable_bytes
     needed = sum(fixed.values()) + budget.used_bytes
@@ -179,7 +210,8 @@ def real_sizes(
     _require(slots, memory, int(needed + _FEWEST_SLOTS * (64 + elsewhere)))
     budget.reserve("waiting tuples", budget.free_bytes)
     per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + split.cached_tuple_bytes
-    cache_tuples = _cache_tuples(split, store, _fitting_tuples(cache_bytes, per_cached))
+    fitting = store.row_count if holds_table else _fitting_tuples(cache_bytes, per_cached)
+    cache_tuples = _cache_tuples(split, store, fitting)
     cache_variable_bytes = cache_tuples * cached_variable_bytes * 1.25
     return Sizes(
         pages_per_read=pages,
@@ -192,9 +224,10 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, int(split.runs_share * memory) // read_bytes),
+        run_partitions=max(1, int((split.runs_share or 0) * memory) // read_bytes),
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
+        holds_table=holds_table,
         cached_bytes=TupleCache.MOST_SLOT_BYTES + per_cached,
     )
 

@@ -49,7 +49,7 @@ class TupleCache:
         self._codes = np.zeros(capacity, dtype=np.int64)
         self._frequencies = np.zeros(capacity + 1, dtype=np.int32)
         self._frequencies_before = np.zeros(capacity, dtype=np.int32)
-        """As of the last ageing, or of the entry of a tuple."""
+        """As of the beginning of the window, or of the entry of a tuple."""
         self._absent = np.zeros(capacity + 1, dtype=np.bool_)
         self._absent[capacity] = True
         self.evicted = EvictedCodes(capacity)
@@ -80,13 +80,16 @@ class TupleCache:
         """Count a use of each slot."""
         _count_use(self._frequencies, slots)
 
-    def age(self) -> None:
-        """Halve all counts of use, so that what was used long ago makes room for what is used now."""
-        self._frequencies >>= 1
+    def age(self, halvings: int) -> None:
+        """Halve all counts of use so often, so that what was used long ago makes room for what is used now."""
+        self._frequencies >>= halvings
+
+    def begin_window(self) -> None:
+        """Count the uses of entries from now on, for `uses_by_rank`."""
         self._frequencies_before[:] = self._frequencies[:-1]
 
     def uses_by_rank(self) -> Int64Array:
-        """Return how often entries were used since the last ageing, those first that were worth most before it.
+        """Return how often entries were used in this window, those first that were worth most before it.
 
         The order knows nothing of the uses it puts in order, so the first n say what a cache of n entries would answer.
         """

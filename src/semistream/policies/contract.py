@@ -89,6 +89,9 @@ class PageChoice(ABC):
         """Return what the next call of `choose` will most likely return, so that it can be read ahead."""
         return np.empty(0, dtype=np.int64)
 
+    def learn_costs(self, request_seconds: float, partition_seconds: float) -> None:  # noqa: B027
+        """Learn what a request and the bytes of a partition cost, where that is measured."""
+
     def after_read(self, partition: int, matches: int, queue: Queue) -> None:  # noqa: B027
         """Learn how many waiting tuples a read of `partition` answered."""
 
@@ -111,17 +114,26 @@ class Intake(ABC):
 class Admission(ABC):
     """Decides which master tuples of a partition just read are worth caching."""
 
+    needs_partitions = False
+    """Whether `worth` is to be told the partition of each tuple; else it gets none."""
+
     @abstractmethod
     def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
         """Return what each master tuple is worth, by its matches in the read of its partition; 0 keeps it out."""
 
     @property
     def window(self) -> int:
-        """After how many tuples the cache and this policy are to age; 0 for never."""
+        """After how many tuples `age` is to be called; 0 for never."""
         return 0
 
-    def age(self) -> None:  # noqa: B027
-        """Let the past count half as much."""
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cache has answered about the same share of tuples for some windows."""
+        return True
+
+    def age(self, answered: int, tuples: int) -> int:  # noqa: ARG002
+        """Learn at the end of a window how many of its tuples were answered; return how often to halve the past."""
+        return 0
 
     def resize(self, cache_tuples: int) -> None:  # noqa: B027
         """Learn that the cache has another size now."""

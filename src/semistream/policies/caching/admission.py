@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
+from semistream.policies.caching.ageing import SteadyAgeing
 from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.policies.contract import Admission, Queue
 
@@ -33,6 +34,8 @@ class AboveRate(Admission):
     oldest tuple decides: a partition that is read early is held to the same rate.
     """
 
+    needs_partitions = True
+
     def __init__(self, threshold: int, partition_count: int) -> None:
         self.threshold = threshold
         self._last_read = np.zeros(partition_count, dtype=np.int64)
@@ -55,27 +58,30 @@ class AboveRate(Admission):
 class FrequentLately(Admission):
     """Values a master tuple by how often it was asked for of late, so that one scan cannot flush what is hot.
 
-    A sketch counts what was asked for and not cached. The counts are halved after each `window` of tuples.
+    A sketch counts what was asked for and not cached. Counts are halved after some windows of tuples, at most
+    `most_windows` while the stream does not change.
     """
 
-    KEYS_PER_ENTRY = 4
+    KEYS_PER_ENTRY = 2
     """How many keys the sketch tells apart for each entry of the cache, at least."""
-    ENTRY_BYTES = 32
+    ENTRY_BYTES = 16
     """What the sketch takes for each entry of the cache, at most."""
-    USES_PER_ENTRY = 10
+    USES_PER_ENTRY = 2
 
-    def __init__(self, cache_tuples: int) -> None:
+    def __init__(self, cache_tuples: int, *, most_windows: int) -> None:
         self._sketch = FrequencySketch(1)
+        self._ageing = SteadyAgeing(most_windows)
         self.resize(cache_tuples)
 
     def resize(self, cache_tuples: int) -> None:
         """Serve a cache of another size."""
         self._sketch.resize(self.KEYS_PER_ENTRY * max(1, cache_tuples))
-        self._window = self.USES_PER_ENTRY * max(1_000, cache_tuples)
+        self._ageing.resized()
+        self._window = self.USES_PER_ENTRY * max(2_000, cache_tuples)
 
     @property
     def window(self) -> int:
-        """Ten uses an entry of the cache."""
+        """Two uses an entry of the cache."""
         return self._window
 
     def worth(
@@ -88,6 +94,13 @@ class FrequentLately(Admission):
         """Count the matches and return the sum of late."""
         return self._sketch.add(codes, matches)
 
-    def age(self) -> None:
-        """Halve what has been counted."""
-        self._sketch.age()
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cache has answered about the same share of tuples for some windows."""
+        return self._ageing.is_settled
+
+    def age(self, answered: int, tuples: int) -> int:
+        """Halve what has been counted, if it is time."""
+        halvings = self._ageing.after_window(answered, tuples)
+        self._sketch.age(halvings)
+        return halvings

@@ -7,15 +7,18 @@ import numpy as np
 from semistream.core.arrays import Float64Array, Int64Array
 
 _SIZES = 96
-_LEAST_CHANGE, _MOST_CHANGE = 0.7, 1.25
-_WORTHWHILE = 0.003
+_LEAST_CHANGE, _MOST_CHANGE = 0.4, 1.25
+_AS_GOOD = 0.01
+_WORTH_A_MOVE = 1.1
 
 
 def best_cache_size(
     uses_by_rank: Int64Array, tuples: int, *, entry_bytes: float, total_bytes: float, least: int, most: int
 ) -> int:
-    """Return the number of entries that lets most tuples be served in a given memory; the number there is if none is
-    better by much.
+    """Return the number of entries that lets most tuples be served in a given memory.
+
+    Of sizes that serve about as many it is the largest, which answers most of them at once; it is the number there is
+    if that is one of them and the largest is not much larger.
 
     `uses_by_rank` says how many of `tuples` each entry has answered, the entries in an order that was known before. The
     memory that the cache does not take holds waiting tuples, and what a read serves grows with their number, so the
@@ -29,9 +32,9 @@ def best_cache_size(
     sizes = sizes[(sizes >= min(least, count)) & (sizes <= max(most, 0))]
     sizes = np.union1d(sizes, [count])
     rate = (total_bytes - sizes * entry_bytes) / np.maximum(1.0, tuples - _answered(uses_by_rank, sizes))
-    now = float(rate[np.searchsorted(sizes, count)])
-    best = int(rate.argmax())
-    return int(sizes[best]) if rate[best] > now * (1 + _WORTHWHILE) or count > most else count
+    good = sizes[rate >= (1 - _AS_GOOD) * rate.max()]
+    best = int(good[-1])
+    return count if good[0] <= count <= best < _WORTH_A_MOVE * count else best
 
 
 def _answered(uses_by_rank: Int64Array, sizes: Int64Array) -> Float64Array:

@@ -49,9 +49,10 @@ class FrequencySketch:
             self._counters = np.maximum(self._counters[:, ::2], self._counters[:, 1::2])
             self._bits -= 1
 
-    def age(self) -> None:
-        """Halve all counts."""
-        self._counters >>= 1
+    def age(self, halvings: int) -> None:
+        """Halve all counts so often."""
+        if halvings:
+            self._counters >>= min(8, halvings)
 
 
 @kernel

@@ -44,9 +44,8 @@ class PlannedRuns(PageChoice):
         deadline_seconds: float = 0.0,
     ) -> None:
         self.deadline_seconds = deadline_seconds
-        # Only the ratio matters: costs are counted in reads of a partition.
-        self._request_cost = request_seconds / partition_seconds
-        self._run_cost = pieces * self._request_cost
+        self._pieces = pieces
+        self.learn_costs(request_seconds, partition_seconds)
         self._run_partitions = max(1, run_partitions)
         self._share = share
         self._patience = patience
@@ -54,6 +53,12 @@ class PlannedRuns(PageChoice):
         self._planned = np.empty(0, dtype=np.int64)
         self.theta = 0.0
         """What a read of a partition had to be worth in the last plan."""
+
+    def learn_costs(self, request_seconds: float, partition_seconds: float) -> None:
+        """Plan with these costs from now on."""
+        # Only the ratio matters: costs are counted in reads of a partition.
+        self._request_cost = request_seconds / partition_seconds
+        self._run_cost = self._pieces * self._request_cost
 
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
         """Return the next runs of the plan, and make a new plan when the old one is done."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from isal import isal_zlib
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
@@ -24,12 +23,6 @@ def encode_within(rows: pa.RecordBatch, target_bytes: int) -> pa.Buffer:
         # Arrow rounds buffers of slices that start at 0 up to 64 bytes; a copy has buffers of the exact size.
         page = encode(rows.take(pa.array(np.arange(rows.num_rows))))
     return page
-
-
-def checksums(view: memoryview, starts: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """Return the checksum of each page in `view`."""
-    crc32 = isal_zlib.crc32  # the same numbers as zlib's, in a third of the time
-    return [crc32(view[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
 def decode(buffer: pa.Buffer, starts: Sequence[int], schema: pa.Schema) -> list[pa.RecordBatch]:

@@ -14,11 +14,12 @@ from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.paged_file import manifest as manifests
+from semistream.store.paged_file.checking import first_damaged
 from semistream.store.paged_file.fetching import read_extents
 from semistream.store.paged_file.files import open_to_read, read_into
 from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
 from semistream.store.paged_file.manifest import Manifest, TableFile
-from semistream.store.paged_file.page import checksums, gather_codes
+from semistream.store.paged_file.page import gather_codes
 from semistream.store.paged_file.page_columns import PageColumns
 from semistream.store.paged_file.page_index import PageIndex, parted, read_index
 from semistream.store.paged_file.page_names import PageNames
@@ -145,7 +146,7 @@ class PagedFileStore(MasterStore):
         )
         memory = self._fetched(extents[:extent_count])
         ends = starts + entries.lengths[pages]
-        self._check_pages(_writable(memory), pages, starts, ends)
+        self._check_pages(memory, pages, starts, ends)
         codes = gather_codes(memory, starts, ends, row_bounds, self.layout.code_bytes)
         if codes is None:
             raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
@@ -192,14 +193,14 @@ class PagedFileStore(MasterStore):
                 f"but it has {done}."
             )
 
-    def _check_pages(self, view: memoryview, pages: Int64Array, starts: Int64Array, ends: Int64Array) -> None:
-        found = checksums(view, starts.tolist(), ends.tolist())
-        expected = self._entries.checksums[pages].tolist()
-        if found != expected:
-            wrong = next(place for place, crc in enumerate(found) if crc != expected[place])
+    def _check_pages(self, memory: UInt8Array, pages: Int64Array, starts: Int64Array, ends: Int64Array) -> None:
+        expected = self._entries.checksums
+        wrong, found = first_damaged(memory, starts, ends, pages, expected)
+        if wrong >= 0:
+            page = int(pages[wrong])
             raise self._names.fault(
-                int(pages[wrong]),
-                f"damaged: expected is the checksum {expected[wrong]}, but it has {found[wrong]}; "
+                page,
+                f"damaged: expected is the checksum {int(expected[page])}, but it has {found}; "
                 "restore the file or build again",
             )
 

@@ -1,0 +1,66 @@
+"""How fast the past is forgotten: soon while the stream changes, late while it does not."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+_CHANGED, _CHANGED_MUCH = 0.9, 0.75
+_WORSE = 0.97
+_STEADY = 0.03
+_SIGNIFICANT = 4.0
+"""How many standard deviations of a window's share are taken for noise."""
+_LEAST_BETWEEN, _BETWEEN_WHEN_NEW = 4, 16
+_ALL = 16
+_SETTLED_WINDOWS = 6
+
+
+class SteadyAgeing:
+    """Says after each window of tuples how often all counts of use are to be halved now.
+
+    Frequencies near the border of the cache are small, so a short memory sees little but noise; a long one keeps what
+    was hot before a change. So the windows between two halvings double while the share of tuples that the cache answers
+    is steady, up to `most` of them, and halve when it falls a little. When it falls by a tenth, the stream has changed:
+    counts are then brought down to what they would be had they been halved all the time, and to nothing when it falls
+    by a quarter.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = max(1, most)
+        self._least = self._between = min(_LEAST_BETWEEN, self._most)
+        self._since = 0
+        self._usual = 0.0
+        self._last = 0.0
+        self._steady_windows = 0
+
+    def after_window(self, answered: int, tuples: int) -> int:
+        """Learn how many tuples of a window the cache has answered; return how often counts are to be halved."""
+        share = answered / max(1, tuples)
+        self._since += 1
+        noise = _SIGNIFICANT * sqrt(self._usual * (1 - self._usual) / max(1, tuples))
+        if share < _CHANGED * self._usual - noise:
+            much = share < _CHANGED_MUCH * self._usual
+            halvings = _ALL if much else (self._between // self._least).bit_length()
+            self._between = min(self._most, _BETWEEN_WHEN_NEW) if much else self._least
+            self._since, self._usual, self._last = 0, share, share
+            self._steady_windows = 0
+            return halvings
+        steady = abs(share - self._last) <= _STEADY * share + noise
+        self._steady_windows = self._steady_windows + 1 if steady else 0
+        if share < _WORSE * self._usual - noise:
+            self._between = max(self._least, self._between // 2)
+        self._usual, self._last = max(share, 0.99 * self._usual), share
+        if self._since < self._between:
+            return 0
+        self._since = 0
+        if steady:
+            self._between = min(self._most, 2 * self._between)
+        return 1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the cache answers about the same share for some windows now."""
+        return self._steady_windows >= _SETTLED_WINDOWS
+
+    def resized(self) -> None:
+        """Learn that the cache has another size, so that its share will be another."""
+        self._usual = 0.0

@@ -1,0 +1,84 @@
+"""How DEMANDJOIN uses its memory: whole tables that fit, buffers as the disk wants them, reads under way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from semistream.algorithms.measure import Measurement, measure
+from semistream.algorithms.registry import ALGORITHMS
+from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
+from semistream.engine.sizing import runs_share_for
+from semistream.store.memory import MemoryStore
+from semistream.workload import AbsentKeys, Workload, ZipfKeys
+
+ROWS = 50_000
+
+
+def measured(
+    memory: str,
+    profile: CostProfile = PAPERS,
+    *,
+    absent: float = 0.0,
+    exponent: float = 0.5,
+    accounting: str = "papers",
+    parameters: dict[str, float] | None = None,
+) -> Measurement:
+    table = pa.table({"key": np.arange(1, ROWS + 1, dtype=np.int64) * 2})
+    store = MemoryStore(table, "key", rows_per_page=68, row_bytes=120)
+    keys = ZipfKeys(ROWS, exponent, seed=3, ranks="shuffled", stride=2)
+    return measure(
+        ALGORITHMS["demandjoin"],
+        store,
+        Workload(AbsentKeys(keys, absent, 0) if absent else keys),
+        memory=memory,
+        tuples=200_000,
+        queues=3,
+        most_tuples=400_000,
+        profile=profile,
+        accounting=accounting,
+        parameters=parameters,
+    )
+
+
+@pytest.mark.parametrize("accounting", ["papers", "real"])
+def test_a_table_that_fits_is_read_once_and_answers_everything(accounting: str) -> None:
+    found = measured("8MB", accounting=accounting, absent=0.2)
+    assert found.stats.page_reads == 0
+    assert found.stats.cache_hits + found.stats.absent == found.stats.tuples_out
+    assert found.stats.absent > 0.15 * found.stats.tuples_out
+    assert found.peak_memory_bytes <= 8_000_000
+
+
+def test_a_table_that_does_not_fit_is_not_held() -> None:
+    found = measured("5MB")
+    assert found.stats.page_reads > 0
+    assert found.cache_tuples < ROWS
+
+
+def test_absent_keys_that_are_remembered_wait_less() -> None:
+    remembered, forgotten = (
+        measured("2MB", absent=0.5, exponent=1.2, parameters={"absent": knob}) for knob in (1.0, 0.0)
+    )
+    assert remembered.service_rate > 1.02 * forgotten.service_rate
+
+
+@pytest.mark.parametrize("profile", [PAPERS, SSD, REMOTE])
+def test_latencies_pass_while_other_reads_are_on_their_way(profile: CostProfile) -> None:
+    ahead, alone = measured("2MB", profile), measured("2MB", profile, parameters={"in_flight": 0})
+    assert ahead.stats.tuples_out > 0
+    assert ahead.service_rate > 1.1 * alone.service_rate
+
+
+def test_a_disk_that_serves_one_request_at_a_time_hides_no_latency() -> None:
+    one = replace(REMOTE, most_in_flight=1)
+    assert measured("2MB", one).service_rate < 0.8 * measured("2MB", replace(REMOTE, most_in_flight=2)).service_rate
+
+
+def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
+    assert runs_share_for(SSD, 50_000_000) == pytest.approx(2 * 100e-6 * 3e9 / 50e6)
+    assert runs_share_for(PAPERS, 10**10) == 0.005
+    assert runs_share_for(REMOTE, 10**6) == 0.09

@@ -1,0 +1,140 @@
+"""Reads in flight together bring what one read after the other would."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from semistream.core.clock import ModelClock, WallClock
+from semistream.core.costs import SSD
+from semistream.core.stats import JoinStats
+from semistream.engine.joined_pages import JoinedPages
+from semistream.engine.measured_costs import MeasuredCosts
+from semistream.engine.partitions import Partitions
+from semistream.engine.read_ahead import ReadAhead
+from semistream.engine.reader import PartitionReader, run_starts
+from semistream.store.contract import MasterStore, PageSet
+from semistream.store.memory import MemoryStore
+from semistream.store.wrapping import WrappingStore
+from semistream.testing import FaultyStore
+from semistream.testing.faults import InjectedFaultError
+
+PAGES, ROWS_PER_PAGE = 40, 5
+fixed = settings(max_examples=60, deadline=None, derandomize=True, print_blob=True)
+some_partitions = st.sets(st.integers(0, PAGES - 1), min_size=1).map(
+    lambda numbers: np.array(sorted(numbers), dtype=np.int64)
+)
+
+
+def table(row_bytes: int = 8) -> MemoryStore:
+    keys = np.arange(PAGES * ROWS_PER_PAGE, dtype=np.int64)
+    rows = pa.table({"key": keys, "name": [f"row {key}" for key in keys]})
+    return MemoryStore(rows, "key", rows_per_page=ROWS_PER_PAGE, row_bytes=row_bytes)
+
+
+def reader_of(store: MasterStore) -> PartitionReader:
+    return PartitionReader(store, Partitions(store, 1), WallClock(), JoinStats())
+
+
+def assert_same(found: PageSet, expected: PageSet) -> None:
+    assert found.codes.tolist() == expected.codes.tolist()
+    assert found.bounds.tolist() == expected.bounds.tolist()
+
+
+@fixed
+@given(st.lists(some_partitions, min_size=1, max_size=4), st.integers(0, 6), st.sampled_from([8, 300_000]))
+def test_whatever_is_in_flight_the_same_pages_come_in_the_same_order(
+    reads: list[np.ndarray], in_flight: int, row_bytes: int
+) -> None:
+    store = table(row_bytes)  # with large rows a single run is parted, too
+    ahead = ReadAhead(reader_of(store), WallClock(), in_flight=in_flight)
+    for partitions, following in zip(reads, [*reads[1:], np.empty(0, dtype=np.int64)], strict=True):
+        assert_same(ahead.read(partitions, following), reader_of(store).read_runs(partitions))
+    ahead.close()
+
+
+def test_a_read_that_was_not_expected_is_read_all_the_same() -> None:
+    store = table()
+    ahead = ReadAhead(reader_of(store), WallClock(), in_flight=3)
+    ahead.read(np.array([1, 2, 8]), np.array([10, 11, 30]))
+    assert_same(ahead.read(np.array([20, 35]), np.array([36])), reader_of(store).read_runs(np.array([20, 35])))
+    ahead.close()
+
+
+def test_parts_that_begin_between_runs_make_no_more_requests() -> None:
+    store = table()
+    stats = JoinStats()
+    reader = PartitionReader(store, Partitions(store, 1), WallClock(), stats)
+    ahead = ReadAhead(reader, WallClock(), in_flight=4)
+    ahead.read(np.array([1, 2, 3, 8, 9, 20, 22, 23, 39]), np.empty(0, dtype=np.int64))
+    ahead.close()
+    assert stats.read_requests == 5
+
+
+class MeetingStore(WrappingStore):
+    """A store whose reads return only when so many of them are under way at one time."""
+
+    def __init__(self, inside: MasterStore, readers: int) -> None:
+        super().__init__(inside)
+        self._meeting = threading.Barrier(readers, timeout=30)
+
+    def read(self, first_pages: np.ndarray, last_pages: np.ndarray) -> PageSet:
+        self._meeting.wait()
+        return self.inside.read(first_pages, last_pages)
+
+
+def test_as_many_requests_are_under_way_as_may_be() -> None:
+    ahead = ReadAhead(reader_of(MeetingStore(table(), 4)), WallClock(), in_flight=4)
+    pages = ahead.read(np.array([1, 5, 9, 20]), np.empty(0, dtype=np.int64))
+    ahead.close()
+    assert len(pages.codes) == 4 * ROWS_PER_PAGE
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_the_error_of_any_part_reaches_the_caller(failing: int) -> None:
+    store = FaultyStore(table(), fail_on_read=failing)
+    ahead = ReadAhead(reader_of(store), WallClock(), in_flight=3)
+    with pytest.raises(InjectedFaultError):
+        ahead.read(np.array([1, 5, 9]), np.empty(0, dtype=np.int64))
+    ahead.close()
+    assert store.reads == 3
+
+
+def test_costs_are_learned_from_reads_on_the_wall_clock_alone() -> None:
+    for clock, learns in ((WallClock(), True), (ModelClock(SSD), False)):
+        costs = MeasuredCosts((1.0, 1.0))
+        ahead = ReadAhead(reader_of(table()), clock, in_flight=2, costs=costs)
+        ahead.read(np.array([1, 5]), np.empty(0, dtype=np.int64))
+        ahead.close()
+        assert (costs.costs != (1.0, 1.0)) is learns
+
+
+@fixed
+@given(some_partitions)
+def test_runs_start_where_a_neighbour_is_missing(partitions: np.ndarray) -> None:
+    assert run_starts(partitions).tolist() == np.flatnonzero(np.diff(partitions, prepend=-2) > 1).tolist()
+
+
+def test_no_partitions_have_no_runs() -> None:
+    assert run_starts(np.empty(0, dtype=np.int64)).tolist() == []
+
+
+@fixed
+@given(some_partitions, st.lists(st.integers(0, 10**6), max_size=30), st.data())
+def test_joined_pages_give_the_rows_of_one_read(partitions: np.ndarray, picks: list[int], data: st.DataObject) -> None:
+    reader = reader_of(table())
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(partitions) - 1)))) if len(partitions) > 1 else []
+    pieces = np.split(partitions, cuts)
+    goes_on = [False] + [bool(after[0] == before[-1] + 1) for before, after in pairwise(pieces)]
+    joined = JoinedPages([reader.read_runs(piece) for piece in pieces], goes_on)
+    whole = reader.read_runs(partitions)
+    assert_same(joined, whole)
+    rows = np.array([pick % len(whole.codes) for pick in picks], dtype=np.int64)
+    assert joined.take(rows, ["name", "key"]).to_pylist() == whole.take(rows, ["name", "key"]).to_pylist()
+    assert joined.size_bytes >= whole.codes.nbytes
