@@ -12,8 +12,8 @@ SMALL = ("--master-rows", "2000", "--batch-rows", "100", "--turns", "1", "--slow
 
 @pytest.fixture(autouse=True)
 def _no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SEMISTREAM_PEERS_POSTGRESQL", "SEMISTREAM_PEERS_REDIS"):
-        monkeypatch.delenv(name, raising=False)
+    for name in ("POSTGRESQL", "REDIS", "FLINK_PYTHON", "FLINK_JARS"):
+        monkeypatch.delenv(f"SEMISTREAM_PEERS_{name}", raising=False)
 
 
 def test_the_list_names_peers_and_what_they_lack() -> None:
@@ -40,6 +40,7 @@ def test_a_comparison_writes_its_page_and_results(tmp_path: Path) -> None:
     [
         (("--only", "flink"), "choose from identity"),
         (("--only", "postgresql"), "SEMISTREAM_PEERS_POSTGRESQL"),
+        (("--only", "flink-jdbc-lookup"), "SEMISTREAM_PEERS_FLINK_PYTHON"),
         (("--master-rows", "0"), "--master-rows"),
         (("--turns", "0"), "--turns"),
         (("--memory", "lots"), "not a memory size"),
@@ -55,3 +56,9 @@ def test_an_address_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMISTREAM_PEERS_REDIS", "redis://:secret@127.0.0.1:1/0")
     assert "secret" not in succeed("peers", "--list")
     assert "secret" not in fail("peers", "--only", "postgresql", *SMALL)
+
+
+def test_flink_is_found_by_its_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SEMISTREAM_PEERS_FLINK_PYTHON", str(tmp_path / "python"))
+    monkeypatch.setenv("SEMISTREAM_PEERS_FLINK_JARS", str(tmp_path))
+    assert "has no PyFlink" in fail("peers", "--only", "flink-identity", *SMALL)

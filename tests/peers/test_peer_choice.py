@@ -10,6 +10,7 @@ import pytest
 from semistream.core.errors import InvalidSettingError
 from semistream.peers import optional_package
 from semistream.peers.lookups.postgresql_rows import PostgresqlLookup, PostgresqlRows
+from semistream.peers.lookups.postgresql_table import PostgresqlTable
 from semistream.peers.lookups.redis_rows import RedisLookup, RedisRows
 from semistream.peers.registry import Addresses, all_peers, chosen_peers
 
@@ -34,11 +35,14 @@ def test_names_are_unique_and_every_peer_says_what_it_is() -> None:
 @pytest.mark.usefixtures("_nothing_installed")
 def test_without_packages_and_servers_the_others_remain_and_reasons_are_sentences() -> None:
     choice = chosen_peers("", Addresses())
-    assert [peer.name for peer in choice.peers] == ["identity", "enrich", "native", "broadcast", "cached", "sqlite"]
-    assert set(choice.left_out) == {"lmdb", "postgresql", "redis", "duckdb", "polars"}
+    names = ["identity", "enrich", "join", "native", "broadcast", "cached", "sqlite"]
+    assert [peer.name for peer in choice.peers] == names
+    flink = {"flink-identity", "flink-jdbc-lookup"}
+    assert set(choice.left_out) == {"lmdb", "postgresql", "redis", "duckdb", "polars", *flink}
     assert all(reason.endswith(".") and reason[0].isupper() for reason in choice.left_out.values())
     assert "pip install lmdb" in choice.left_out["lmdb"]
     assert "SEMISTREAM_PEERS_REDIS" in choice.left_out["redis"]
+    assert "SEMISTREAM_PEERS_FLINK_PYTHON" in choice.left_out["flink-jdbc-lookup"]
 
 
 @pytest.mark.usefixtures("_nothing_installed")
@@ -61,7 +65,7 @@ def test_named_peers_come_once_and_in_their_own_order() -> None:
 def test_a_server_that_does_not_answer_is_told_without_its_address(package: str) -> None:
     if util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    peer = PostgresqlLookup(NOWHERE.postgresql) if package == "psycopg" else RedisLookup(NOWHERE.redis)
+    peer = PostgresqlLookup(PostgresqlTable(NOWHERE.postgresql)) if package == "psycopg" else RedisLookup(NOWHERE.redis)
     reason = peer.why_unavailable()
     assert reason is not None
     assert "gives an error" in reason

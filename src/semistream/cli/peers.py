@@ -74,9 +74,10 @@ def peers(
 ) -> None:
     """Measure semistream beside what users would pick instead, on the same stream and master table.
 
-    Spark's own joins, look-ups written by hand and joins in memory take turns. A peer is measured only if it gives the
-    right rows. PostgreSQL and Redis take part if SEMISTREAM_PEERS_POSTGRESQL and SEMISTREAM_PEERS_REDIS say where they
-    are: what is put there is removed again. Needs Java 17 or later.
+    Spark's own joins, look-ups written by hand, joins in memory and Flink take turns. A peer is measured only if it
+    gives the right rows. PostgreSQL and Redis take part if SEMISTREAM_PEERS_POSTGRESQL and SEMISTREAM_PEERS_REDIS say
+    where they are: what is put there is removed again. Flink takes part if SEMISTREAM_PEERS_FLINK_PYTHON names a Python
+    that has it and SEMISTREAM_PEERS_FLINK_JARS the folder of its JDBC connector. Needs Java 17 or later.
     """
     from semistream.cli import json_output, peers_rendering
     from semistream.cli.progress import progress
@@ -85,9 +86,14 @@ def peers(
     from semistream.peers.comparison import TurnPlan, compare
     from semistream.peers.contract import Bench
     from semistream.peers.data import PeerData, Situation
+    from semistream.peers.flink.installation import JARS_VARIABLE, PYTHON_VARIABLE, FlinkInstallation
     from semistream.peers.registry import Addresses, all_peers, chosen_peers
 
-    addresses = Addresses(os.environ.get(_POSTGRESQL) or None, os.environ.get(_REDIS) or None)
+    addresses = Addresses(
+        os.environ.get(_POSTGRESQL) or None,
+        os.environ.get(_REDIS) or None,
+        FlinkInstallation(_path_of(PYTHON_VARIABLE), _path_of(JARS_VARIABLE)),
+    )
     if list_only:
         peers_rendering.show_peers(all_peers(addresses))
         return
@@ -109,6 +115,11 @@ def peers(
             report.write(out, compared.results, choice.left_out, situation, machine, version)
         peers_rendering.show_results(compared.results, out)
     _raise(compared.failures)
+
+
+def _path_of(variable: str) -> Path | None:
+    value = os.environ.get(variable)
+    return Path(value) if value else None
 
 
 def _check_places(out: Path | None, json_file: Path | None) -> None:

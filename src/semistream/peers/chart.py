@@ -11,7 +11,7 @@ from matplotlib import ticker
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from semistream.peers.results import OURS, PeerResult, fastest_first
+from semistream.peers.results import OURS, OURS_WITHOUT_SPARK, PeerResult, fastest_first
 
 _WIDTH, _HEIGHT_OF_ALL, _HEIGHT_OF_A_BAR = 7.2, 1.0, 0.34
 _OURS, _ON_SPARK, _OUTSIDE = "#0060a0", "#9aa6b6", "#d98c00"
@@ -46,7 +46,9 @@ def _bars(figure: Figure, ordered: Sequence[PeerResult]) -> None:
     start = 10 ** (len(str(int(min(rates)))) - 2)
     bars = axes.barh([result.peer for result in ordered], [rate - start for rate in rates], left=start, height=0.68)
     for bar, result in zip(bars, ordered, strict=True):
-        bar.set_facecolor(_OURS if result.peer == OURS else _ON_SPARK if result.on_spark else _OUTSIDE)
+        bar.set_facecolor(
+            _OURS if result.peer in (OURS, OURS_WITHOUT_SPARK) else _ON_SPARK if result.on_spark else _OUTSIDE
+        )
         bar.set_edgecolor("white")
         bar.set_hatch("" if result.joins else "///")
         label = f" {result.rows_per_second:,.0f}"
@@ -59,7 +61,7 @@ def _bars(figure: Figure, ordered: Sequence[PeerResult]) -> None:
     axes.grid(axis="x")
     first = ordered[0]
     axes.set_xlabel(f"Rows per second ({first.batch_rows:,} rows a batch, {first.master_rows:,} master rows)")
-    kinds = [(_OURS, "semistream"), (_ON_SPARK, "on Spark"), (_OUTSIDE, "without Spark, all in memory")]
+    kinds = [(_OURS, "semistream"), (_ON_SPARK, "on Spark"), (_OUTSIDE, "without Spark")]
     handles = [mpl.patches.Patch(color=colour, label=name) for colour, name in kinds]
     handles.append(mpl.patches.Patch(facecolor=_ON_SPARK, edgecolor="white", hatch="///", label="joins nothing"))
     figure.legend(handles=handles, loc="outside upper left", ncols=4, frameon=False, fontsize=8.5)

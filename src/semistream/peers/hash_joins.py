@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from semistream.peers.contract import Bench, Peer, PeerFailedError, Turn
+from semistream.peers import own_process
+from semistream.peers.contract import Bench, Peer, Turn
 from semistream.peers.data import Joined
 from semistream.peers.optional_package import imported, why_missing
 
@@ -92,14 +89,7 @@ class HashJoinPeer(Peer):
     def _run(self, bench: Bench, asked: dict[str, int]) -> dict[str, Any]:
         situation = bench.data.situation
         order = {"library": self.name, "parquet": str(bench.data.parquet), "situation": vars(situation), **asked}
-        environment = {**os.environ, "POLARS_MAX_THREADS": str(situation.cores)}
-        command = [sys.executable, "-m", _PROCESS, json.dumps(order)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-        if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-            raise PeerFailedError(f"Its process stopped ({last[0][:200]}).")
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        return own_process.run(_PROCESS, order, {"POLARS_MAX_THREADS": str(situation.cores)})
 
 
 class Duckdb(HashJoinPeer):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MARK = "SEMISTREAM_PEER"
+MARK = "SEMISTREAM_PEER"
+"""The variable in whose value a process says to which peer it belongs."""
 _PROCESSES = Path("/proc")
 
 
@@ -24,16 +25,16 @@ def own_workers(spark: SparkSession, peer: str) -> Iterator[str]:
     """
     environment = spark.sparkContext.environment
     mark = f"{peer}-{os.getpid()}"
-    environment[_MARK] = mark
+    environment[MARK] = mark
     try:
         yield mark
     finally:
-        del environment[_MARK]
+        del environment[MARK]
 
 
 def peaks_of_workers(mark: str) -> list[int]:
     """Return the most memory that each worker with the mark has ever had, in bytes."""
-    wanted = f"{_MARK}={mark}".encode()
+    wanted = f"{MARK}={mark}".encode()
     peaks: list[int] = []
     for process in _PROCESSES.glob("[0-9]*"):
         try:

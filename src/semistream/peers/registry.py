@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from semistream.core.errors import InvalidSettingError
+from semistream.peers.batch_join import BatchJoin
 from semistream.peers.contract import Peer
+from semistream.peers.flink.installation import FlinkInstallation
+from semistream.peers.flink.lookup_join import FlinkIdentity, FlinkJdbcLookup
 from semistream.peers.hash_joins import Duckdb, Polars
 from semistream.peers.lookups.lmdb_rows import LmdbLookup
 from semistream.peers.lookups.postgresql_rows import PostgresqlLookup
+from semistream.peers.lookups.postgresql_table import PostgresqlTable
 from semistream.peers.lookups.redis_rows import RedisLookup
 from semistream.peers.lookups.sqlite_rows import SqliteLookup
 from semistream.peers.spark_joins import BroadcastStream, CachedMaster, Enrich, Identity, NativeJoin
@@ -16,26 +20,31 @@ from semistream.peers.spark_joins import BroadcastStream, CachedMaster, Enrich, 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where servers are; addresses may hold passwords and are never shown."""
+    """Where servers and programs are; addresses of servers may hold passwords and are never shown."""
 
     postgresql: str | None = field(default=None, repr=False)
     redis: str | None = field(default=None, repr=False)
+    flink: FlinkInstallation = field(default_factory=FlinkInstallation)
 
 
 def all_peers(addresses: Addresses) -> list[Peer]:
     """Return every peer, in the order in which they take their turns."""
+    table = PostgresqlTable(addresses.postgresql)
     return [
         Identity(),
         Enrich(),
+        BatchJoin(),
         NativeJoin(),
         BroadcastStream(),
         CachedMaster(),
         SqliteLookup(),
         LmdbLookup(),
-        PostgresqlLookup(addresses.postgresql),
+        PostgresqlLookup(table),
         RedisLookup(addresses.redis),
         Duckdb(),
         Polars(),
+        FlinkIdentity(addresses.flink),
+        FlinkJdbcLookup(addresses.flink, table),
     ]
 
 

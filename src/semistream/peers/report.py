@@ -67,9 +67,10 @@ def markdown(
         *(f"| {' | '.join(cells(result, results))} |" for result in results),
         "",
         "Rows/s are the rows of a batch by its median time. Process memory is the most that the largest Python worker, "
-        "or the process of a library, has taken with all its code.",
+        "or a peer's own process, has taken with all its code. Where rows do not come in batches, a batch is as many "
+        "rows as one has elsewhere, and its time the mean of a turn.",
         "",
-        *(f"- **{result.peer}**: {result.summary} ({result.batches} batches)." for result in results),
+        *(f"- **{result.peer}**: {result.summary} ({result.batches} times measured)." for result in results),
     ]
     if left_out:
         lines += ["", "Left out:", "", *(f"- **{name}**: {reason}" for name, reason in left_out.items())]

@@ -14,6 +14,7 @@ from semistream.peers.data import Joined, Situation
 
 BOUND = "identity"
 OURS = "enrich"
+OURS_WITHOUT_SPARK = "join"
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class PeerResult:
     batch_rows: int
     zipf: float
     memory_bytes: int | None
-    """What the peer was told to keep to, for each Python worker; None if it cannot be limited."""
+    """What the peer was told to keep to, for each worker or core; None if it cannot be limited."""
     turns: int
     batches: int
     rows_per_second: float
@@ -39,7 +40,7 @@ class PeerResult:
     bytes_read_a_batch: float | None
     cache_hit_rate: float | None
     peak_process_bytes: int | None
-    """Of the largest Python worker, or of the library's own process; with all its code."""
+    """Of the largest Python worker, or of the peer's own process; with all its code."""
     checked_rows: int
     checksum: str
 

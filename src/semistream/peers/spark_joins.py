@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from semistream.peers.contract import Bench
+from semistream.peers.paged_master import paged_master
 from semistream.peers.streaming import SparkPeer
 from semistream.spark.enrich import enrich
-from semistream.store.master_table import MasterTable
 
 
 class Identity(SparkPeer):
@@ -93,12 +92,7 @@ class Enrich(SparkPeer):
 
     def prepare(self, bench: Bench) -> None:
         """Build the master table in pages."""
-
-        def build(folder: Path) -> None:
-            MasterTable.build(parquet, folder, "key")
-
-        parquet = bench.data.build_parquet()
-        self._master = bench.data.built("master", build)
+        self._master = paged_master(bench.data)
 
     def enriched(self, stream: DataFrame, bench: Bench) -> DataFrame:
         """Return the join."""
