@@ -45,7 +45,7 @@ def test_every_plan_expands_to_points_of_known_algorithms(name: str) -> None:
         assert not point.algorithm or point.algorithm in ALGORITHMS
         assert point.ranks in plan.ranks
     assert plan.chart in CHARTS
-    assert plan.paper in {paper.name for paper in PAPERS}
+    assert plan.paper in {"DEMANDJOIN", *(paper.name for paper in PAPERS)}
     assert plan.says.endswith(".")
     labels = [series.label for series in plan.series]
     assert len(set(labels)) == len(labels)
@@ -93,7 +93,18 @@ def test_an_unknown_experiment_is_named() -> None:
 
 def test_each_experiment_is_chosen_once() -> None:
     assert [plan.id for plan in chosen_plans(["x-3a", "hybrid-7d", "x-3a"])] == ["x-3a", "hybrid-7d"]
-    assert len(chosen_plans(["all"])) == len(all_plans())
+    assert {plan.paper for plan in chosen_plans(["all"])} == {paper.name for paper in PAPERS}
+
+
+def test_an_experiment_with_panels_is_chosen_whole_or_panel_by_panel() -> None:
+    grid = chosen_plans(["demand-grid"])
+    assert len(grid) == 27
+    assert {plan.group for plan in grid} == {"demand-grid"}
+    assert [plan.id for plan in chosen_plans(["demand-grid-ssd-2M-50MB"])] == ["demand-grid-ssd-2M-50MB"]
+    points = {one.point for plan in grid for one in plan.points() if one.point.algorithm == "demandjoin"}
+    assert len(points) == 3 * 3 * 3 * 6 * 2
+    with pytest.raises(InvalidSettingError, match=r"choose from hybrid-3, .*, demand-grid, or all"):
+        chosen_plans(["demand"])
 
 
 @pytest.mark.parametrize(

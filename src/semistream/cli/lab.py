@@ -40,7 +40,7 @@ def list_experiments(
     from semistream.cli import json_output, lab_rendering
     from semistream.lab.plan import all_plans
 
-    rows = [lab_rendering.plan_row(plan) for plan in all_plans().values()]
+    rows = lab_rendering.plan_rows(all_plans().values())
     if as_json:
         typer.echo(json_output.as_json(rows), nl=False)
     else:

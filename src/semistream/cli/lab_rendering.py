@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -16,14 +16,22 @@ from semistream.lab.report import Report
 from semistream.lab.running import Outcome
 
 
-def plan_row(plan: Plan) -> dict[str, Scalar]:
-    """Return an experiment as a flat object."""
+def plan_rows(plans: Iterable[Plan]) -> list[dict[str, Scalar]]:
+    """Return experiments as flat objects; the panels of one are one object."""
+    experiments: dict[str, list[Plan]] = {}
+    for plan in plans:
+        experiments.setdefault(plan.group or plan.id, []).append(plan)
+    return [_experiment_row(name, panels) for name, panels in experiments.items()]
+
+
+def _experiment_row(name: str, panels: Sequence[Plan]) -> dict[str, Scalar]:
+    plan = panels[0]
     return {
-        "experiment": plan.id,
+        "experiment": name,
         "paper": plan.paper,
         "figure": plan.figure,
-        "title": plan.title,
-        "points": len({one.point for one in plan.points()}),
+        "title": plan.title.split(":")[0] if plan.group else plan.title,
+        "points": len({one.point for panel in panels for one in panel.points()}),
         "says": plan.says,
     }
 

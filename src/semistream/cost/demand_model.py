@@ -11,7 +11,7 @@ from semistream.cost.queue_models import Iteration, all_in_memory
 _CACHE_QUALITY = 0.95
 """How near admission by frequency comes to caching the most frequent keys: the part of the cache that they hold.
 Measured, not derived, as are the next two."""
-_PLAN_LOSS = 1.2
+_PLAN_LOSS = 1.05
 """What plans lose against reading each page just when it is due: they come at whole times."""
 _RUN_LENGTH = 6.0
 """How long runs are, in what could be read in the time of a request."""
@@ -24,9 +24,12 @@ def planned_runs(division: Division) -> Iteration:
 
     Periods of a/√π fill the queue with Σ π·(a/√π)/2 tuples, so a = 2·h_S/Σ√π and one page is read for every
     2·h_S/(Σ√π)² tuples. Neighbours are read together, so a request brings as much as one read may. The disk works
-    while pages are joined: the longer of the two counts.
+    while pages are joined, and the latency of a request passes while others are on their way: the longest of the three
+    counts.
     """
     sizes = division.sizes
+    if sizes.holds_table:
+        return all_in_memory(division)
     if not division.setting.parameters.get("balance"):
         return _iteration(division, sizes.cache_tuples, float(division.waiting_slots))
     # As the engine does: the share that lets most tuples be served if what a read serves grows with the queue.
@@ -53,9 +56,8 @@ def _iteration(division: Division, cache_tuples: int, slots: float) -> Iteration
     rows = division.situation.master_rows / division.partition_count
     request_pages = costs.seek_seconds * costs.bytes_per_second / (rows * division.situation.row_bytes)
     requests = 1 / max(1.0, min(_RUN_LENGTH * request_pages, division.sizes.run_partitions))
-    disk = costs.seconds(
-        Operations(seeks=requests / costs.most_in_flight, bytes_read=rows * division.situation.row_bytes)
-    )
+    latency = costs.seconds(Operations(seeks=requests / costs.most_in_flight))
+    disk = max(latency, costs.seconds(Operations(bytes_read=rows * division.situation.row_bytes)))
     rest = costs.seconds(
         Operations(
             probes=rows + tuples,

@@ -40,6 +40,10 @@ class Evidence:
     _places: dict[tuple[str, str], _Places] = field(default_factory=dict, repr=False, compare=False)
     """The points of experiments by order of ranks, shared by all views of the same results."""
 
+    def of_ranks(self, ranks: str) -> Evidence:
+        """Return the same results for another order of ranks."""
+        return self if ranks == self.ranks else replace(self, ranks=ranks)
+
     def xs(self, experiment: str) -> list[float]:
         """Return the places along the x axis."""
         return list(self._plan(experiment).x.values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any
 
@@ -42,7 +42,12 @@ def draw(plan: Plan, curves: Sequence[Curve]) -> Picture | None:
         figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
         FigureCanvasAgg(figure)
         CHARTS.get(plan.chart, _lines)(figure, plan, curves)
-        return Picture(_saved(figure, "png", {"Software": None}), _saved(figure, "svg", {"Date": None}))
+        return saved(figure)
+
+
+def saved(figure: Figure) -> Picture:
+    """Return a figure as files, in the style that is set."""
+    return Picture(_saved(figure, "png", {"Software": None}), _saved(figure, "svg", {"Date": None}))
 
 
 def _saved(figure: Figure, kind: str, metadata: Mapping[str, None]) -> bytes:
@@ -94,6 +99,18 @@ def _bar_chart(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
     axes.set_xticks(places, [tick_label(x) for x in _places(plan)])
     if len(curves) > 1:
         _legend(figure, *axes.get_legend_handles_labels())
+
+
+def _relative_bars(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
+    """Draw what each series has beside the first one."""
+    figure.set_size_inches(_WIDTH * 1.5, _HEIGHT * 1.15)
+    first, none = curves[0].y / plan.metric.unit, np.full(len(plan.x.values), np.nan)
+    relative = [replace(curve, algorithm="", y=curve.y / first, confidence=none) for curve in curves[1:]]
+    if not relative:
+        _bar_chart(figure, plan, curves)
+        return
+    _bar_chart(figure, plan, relative)
+    figure.axes[0].axhline(1.0, color="black", linewidth=0.8, linestyle=(0, (4, 3)))
 
 
 def _grid(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
@@ -160,6 +177,7 @@ def _prediction(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
 CHARTS: Mapping[str, Callable[[Figure, Plan, Sequence[Curve]], None]] = {
     "lines": _lines,
     "bars": _bar_chart,
+    "relative-bars": _relative_bars,
     "grid": _grid,
     "prediction": _prediction,
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
+from itertools import product
 from typing import Any
 
 from semistream.algorithms.registry import ALGORITHMS, algorithm_named
@@ -89,6 +90,8 @@ class Plan:
     predict: bool = False
     """The cost models' rates are given beside the measured ones."""
     chart: str = "lines"
+    group: str = ""
+    """The experiment that this one is a panel of, if its plan has panels: one for each choice of further fields."""
 
     def points(self, *, scale: float = 1.0, clock: str = "model", variants: bool = True) -> Iterator[PlannedPoint]:
         """Yield every run of the experiment, those with other cost constants last."""
@@ -141,12 +144,19 @@ def factors_that_matter(point: Point, variant: Variant) -> tuple[tuple[str, floa
     return tuple((constant, factor) for constant, factor in variant.factors if constant != "request_seconds")
 
 
-def plan_named(name: str) -> Plan:
-    """Return the plan of an experiment."""
+def plans_named(name: str) -> list[Plan]:
+    """Return the plan of an experiment, or those of all its panels."""
     plans = all_plans()
-    if name not in plans:
-        raise InvalidSettingError(f"There is no experiment {name!r}: choose from {', '.join(plans)}, or all.")
-    return plans[name]
+    found = [plan for plan in plans.values() if name in (plan.id, plan.group)]
+    if not found:
+        names = dict.fromkeys(plan.group or plan.id for plan in plans.values())
+        raise InvalidSettingError(f"There is no experiment {name!r}: choose from {', '.join(names)}, or all.")
+    return found
+
+
+def plan_named(name: str) -> Plan:
+    """Return the plan of one experiment."""
+    return plans_named(name)[0]
 
 
 @cache
@@ -154,7 +164,11 @@ def all_plans() -> Mapping[str, Plan]:
     """Return every plan, by its id."""
     folder = resources.files("semistream.lab") / "plans"
     files = [entry for entry in folder.iterdir() if entry.name.endswith(".toml")]
-    plans = [parse_plan(entry.read_text(encoding="utf-8"), entry.name.removesuffix(".toml")) for entry in files]
+    plans = [
+        plan
+        for entry in files
+        for plan in parse_plans(entry.read_text(encoding="utf-8"), entry.name.removesuffix(".toml"))
+    ]
     return {plan.id: plan for plan in sorted(plans, key=_place)}
 
 
@@ -166,16 +180,32 @@ def _place(plan: Plan) -> tuple[int, list[tuple[int, str]]]:
 
 
 def parse_plan(text: str, name: str) -> Plan:
-    """Return the plan that a TOML text describes."""
+    """Return the plan that a TOML text without panels describes."""
+    (plan,) = parse_plans(text, name)
+    return plan
+
+
+def parse_plans(text: str, name: str) -> list[Plan]:
+    """Return the plan that a TOML text describes: one, or one for each of its panels."""
     try:
         raw = tomllib.loads(text)
+        panels = raw.pop("panels", {})
         plan = _plan(raw, name)
+        plans = [_panel(plan, tuple(panels), values) for values in product(*panels.values())] if panels else [plan]
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
         raise InvalidSettingError(f"The plan of the experiment {name!r} cannot be read: {error}.") from None
-    for planned in plan.points():
+    for planned in plans[0].points():
         if planned.point.algorithm:
             algorithm_named(planned.point.algorithm)
-    return plan
+    return plans
+
+
+def _panel(plan: Plan, names: Sequence[str], values: Sequence[Any]) -> Plan:
+    """Return the plan of one panel, which fixes some more fields."""
+    chosen = _checked(dict(zip(names, values, strict=True)))
+    told = [f"{value / 1e6:g}M" if name == "master_rows" else str(value) for name, value in chosen.items()]
+    title = f"{plan.title}: {', '.join(told)}"
+    return replace(plan, id="-".join([plan.id, *told]), group=plan.id, title=title, fixed={**plan.fixed, **chosen})
 
 
 def _plan(raw: Mapping[str, Any], name: str) -> Plan:
@@ -226,7 +256,7 @@ def _scaled(point: Point, scale: float) -> Point:
 
 
 def chosen_plans(names: Sequence[str]) -> list[Plan]:
-    """Return the plans of some names, each once; `all` is every plan."""
-    if "all" in names:
-        return list(all_plans().values())
-    return [plan_named(name) for name in dict.fromkeys(names)]
+    """Return the plans of some names, each once; `all` are those of the papers, without our own of many panels."""
+    found = [plan for plan in all_plans().values() if "all" in names and not plan.group]
+    found += [plan for name in names if name != "all" for plan in plans_named(name)]
+    return list({plan.id: plan for plan in found}.values())

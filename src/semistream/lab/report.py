@@ -10,6 +10,8 @@ from pathlib import Path
 import semistream.lab.claims  # noqa: F401  (registers the judges)
 from semistream.core.flat_json import Scalar
 from semistream.lab.curves import curves_of
+from semistream.lab.demand_grid import GROUP, cells_of
+from semistream.lab.demand_grid_page import draw_grid, grid_card
 from semistream.lab.evidence import Evidence
 from semistream.lab.figures import Picture, draw
 from semistream.lab.judging import CLAIMS, FAILS, HOLDS, UNJUDGED, judge
@@ -49,7 +51,8 @@ def write_report(folder: ResultsFolder, told: Told | None = None) -> Report:
     verdicts = judged(evidence, told)
     folder.write_rows("claims.json", verdicts)
     sections, rows, missing = [], [], 0
-    asked = [plans[name] for name in plans if name in folder.experiments()]
+    asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group != GROUP]
+    grid = _grid(plans, evidence, folder)
     for number, plan in enumerate(asked):
         if told is not None:
             told("Drawing figures", number, len(asked))
@@ -62,9 +65,10 @@ def write_report(folder: ResultsFolder, told: Told | None = None) -> Report:
         about = [verdict for verdict in verdicts if verdict["experiment"] == plan.id]
         sections.append(Section(plan, _figures(plan, evidence, folder), about))
     folder.write_rows("results.json", rows)
-    not_run = [plan for plan in plans.values() if plan.id not in {section.plan.id for section in sections}]
+    shown = {section.plan.id for section in sections}
+    not_run = [plan for plan in plans.values() if plan.id not in shown and not plan.group]
     failures = [one for one in folder.failures() if one.get("digest") not in finished.rows]
-    page = ReportPage(settings, sections, verdicts, not_run, missing, failures).html()
+    page = ReportPage(settings, sections, verdicts, not_run, missing, failures, grid).html()
     counts = Counter(str(verdict["verdict"]) for verdict in verdicts)
     return Report(
         folder.write("report.html", page),
@@ -74,6 +78,17 @@ def write_report(folder: ResultsFolder, told: Told | None = None) -> Report:
         missing,
         finished.damaged,
     )
+
+
+def _grid(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) -> str:
+    """Write what there is of the grid, and return its part of the page."""
+    cells = cells_of([plan for plan in plans.values() if plan.group == GROUP], evidence)
+    if not cells:
+        return ""
+    folder.write_rows(f"{GROUP}.json", [cell.row() for cell in cells])
+    picture = draw_grid(cells)
+    _save(picture, GROUP, folder)
+    return grid_card(cells, picture.svg)
 
 
 def judged(evidence: Evidence, told: Told | None = None) -> list[Verdict]:

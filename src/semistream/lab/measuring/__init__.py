@@ -15,6 +15,7 @@ _MODULES = {
     "hard-inputs": "hard_inputs",
     "page-use": "page_use",
     "pinned-part": "pinned_part",
+    "best-of-family": "best_of_family",
     "disk-bound": "disk_bound",
     "handover": "handover",
     "join-phases": "join_phases",

@@ -10,9 +10,10 @@ from importlib import import_module
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.measure import Measurement, measure
+from semistream.algorithms.measure import MOST_TUPLES, Measurement, measure
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile, profile_named
+from semistream.cost import Situation, tuned_parameters
 from semistream.lab.confidence import half_width_of_parts
 from semistream.lab.point import Point, Row, Scalar, varied
 from semistream.store.contract import MasterStore
@@ -44,6 +45,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         accounting="papers",
         seed=point.seed,
         parameters=parameters,
+        most_tuples=int(point.option("most_tuples", MOST_TUPLES)),
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 
@@ -72,10 +74,12 @@ def parameters_of(point: Point) -> dict[str, float]:
     given = dict(point.parameters)
     if not point.tuned:
         return given
-    from semistream.cost import Situation, tuned_parameters
+    return {**tuned_parameters(point.algorithm, situation_of(point), profile_named(point.profile)), **given}
 
-    situation = Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
-    return {**tuned_parameters(point.algorithm, situation, profile_named(point.profile)), **given}
+
+def situation_of(point: Point) -> Situation:
+    """Return the case of a point as the cost models see it."""
+    return Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
 
 
 def row_of(measured: Measurement) -> dict[str, Scalar]:
