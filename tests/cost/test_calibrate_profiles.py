@@ -57,6 +57,15 @@ def test_a_file_tells_its_version_the_machine_and_every_measured_request(tmp_pat
     ]
 
 
+def test_a_file_without_the_constants_of_real_time_is_read_as_the_papers_count(tmp_path: Path) -> None:
+    save_profile(PAPERS, tmp_path / "p.json")
+    content = json.loads((tmp_path / "p.json").read_text())
+    for name in ("round_seconds", "answer_seconds", "row_seconds"):
+        del content["profile"][name]
+    (tmp_path / "p.json").write_text(json.dumps(content))
+    assert load_profile(tmp_path / "p.json") == PAPERS
+
+
 def test_a_profile_without_evidence_is_a_profile(tmp_path: Path) -> None:
     save_profile(PAPERS, tmp_path / "p.json")
     assert load_profile(tmp_path / "p.json") == PAPERS

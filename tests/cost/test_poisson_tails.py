@@ -32,12 +32,14 @@ def test_by_part_is_the_mean_over_all_parts_of_the_time(count: int, mean: float)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("most", [0.0, 0.7, 3.0, float("inf")])
 @pytest.mark.parametrize(("count", "mean"), [(1, 0.3), (4, 3.0), (9, 6.0)])
-def test_mixed_tails_are_those_of_drawn_times(count: int, mean: float, spread: float) -> None:
+def test_mixed_tails_are_those_of_drawn_times(count: int, mean: float, spread: float, most: float) -> None:
     random = np.random.default_rng(3)
-    times = mean * (1 - spread) + mean * spread * random.exponential(size=400_000)
+    fixed, free = mean * (1 - spread), mean * spread
+    times = fixed + free * np.minimum(random.exponential(size=400_000), most)
     drawn = float((random.poisson(times) >= count).mean())
-    found = mixed_poisson_at_least(np.array([float(count)]), np.array([mean]), np.array([spread]))[0]
+    found = mixed_poisson_at_least(*(np.array([float(value)]) for value in (count, fixed, free, most)))[0]
     assert found == pytest.approx(drawn, abs=0.004)
 
 

@@ -32,6 +32,8 @@ PUBLISHED = {
     "op-cachejoin": 0.05,
 }
 """How near the model comes to a run of some queues, by algorithm."""
+AT_PAPER_SIZE = {**dict.fromkeys(PUBLISHED, 0.02), "p-cachejoin": 0.03}
+"""The same in the papers' situation; one seed of P-CACHEJOIN is 1.5 to 3% from the model at 50 MB, their mean 1.8%."""
 DERIVED = {
     "hybridjoin-l": 0.03,
     "hybridjoin-pq": 0.05,
@@ -82,15 +84,12 @@ def test_the_model_holds_for_weaker_skew_and_shuffled_tables(name: str, exponent
 
 @pytest.mark.slow
 @pytest.mark.parametrize("memory_mb", [50, 100, 150, 200, 250])
-@pytest.mark.parametrize(("name", "margin"), PUBLISHED.items())
+@pytest.mark.parametrize(("name", "margin"), AT_PAPER_SIZE.items())
 def test_the_model_meets_the_measurement_in_the_papers_situation(name: str, margin: float, memory_mb: int) -> None:
     situation = Situation(2_000_000, memory_mb * 1_000_000, 1.0)
-    learning = "cachejoin" in name
-    queues = 40 if learning else 80
+    queues = 40 if "cachejoin" in name else 80
     rate = measured(name, situation, queues=queues)
-    assert predict(name, situation, PAPERS, queues=queues).service_rate == pytest.approx(
-        rate, rel=margin if learning else 0.02
-    )
+    assert predict(name, situation, PAPERS, queues=queues).service_rate == pytest.approx(rate, rel=margin)
 
 
 @pytest.mark.parametrize("costs", [PAPERS, SSD, REMOTE])

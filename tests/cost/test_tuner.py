@@ -63,10 +63,17 @@ def test_what_has_nothing_to_tune_says_so() -> None:
         assert "nothing to tune" in found.note
 
 
-def test_where_a_model_is_too_rough_the_defaults_stay_and_it_is_said() -> None:
+def test_what_the_model_is_too_rough_for_is_chosen_by_measuring_and_it_is_said() -> None:
     found = tune("hybridjoin-pq", TINY, PAPERS)
+    assert set(found.parameters) == {"read_bytes", "eagerness", "entry"}
+    assert "eagerness and entry: they were chosen by short measurements" in found.note
+    assert len(found.along("read_bytes")) > 5
+
+
+def test_without_refinement_the_defaults_stay_and_it_is_said() -> None:
+    found = tune("hybridjoin-pq", TINY, PAPERS, refine=False)
     assert set(found.parameters) == {"read_bytes"}
-    assert "eagerness and entry" in found.note
+    assert "eagerness and entry: measure" in found.note
 
 
 def test_tuned_parameters_can_be_given_to_a_prediction_and_are_remembered() -> None:

@@ -79,7 +79,8 @@ class Assembly:
         if plan is not None:  # rows have their places for good
             self._split = replace(self._split, table_if_it_fits=False)
         if self._split.runs_share is None:
-            self._split = replace(self._split, runs_share=runs_share_for(self._costs, budget.total_bytes))
+            share = runs_share_for(self._costs, budget.total_bytes, on_model_clock=clock.is_model)
+            self._split = replace(self._split, runs_share=share)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0

@@ -8,8 +8,8 @@ waiting tuples, then one swapped partition.
 Recipe: oldest first, pinned pages, refill, one phase after the other. Untuned, both parts are as large as HYBRIDJOIN's
 disk buffer; tuned, each has a size of its own.
 
-Deviations: none beyond HYBRIDJOIN's. The sizes of the tuned one are a start for small memories; the tuner
-(`semistream.cost`) finds those for a table, a memory and a skew.
+Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are what the tuner (`semistream.cost`) chooses
+for two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
 """
 
 from semistream.algorithms.recipe import PagePinning, Recipe
@@ -35,6 +35,6 @@ X_HYBRIDJOIN_TUNED = Recipe(
     split=lambda parameters: Split(
         read_bytes=int(parameters["read_bytes"]), cache_share=parameters["pinned_share"], blocks=True
     ),
-    parameters={"read_bytes": 848_000, "pinned_share": 0.004},
+    parameters={"read_bytes": 2_439_040, "pinned_share": 0.103},
     sorted_by_use=True,
 )

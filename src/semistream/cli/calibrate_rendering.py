@@ -69,4 +69,5 @@ def _constants(profile: CostProfile, *, plain: bool) -> Table:
     table.add_row("in flight", str(profile.most_in_flight), "requests at one time, as far as more bring more")
     for symbol, name, meaning in _CONSTANTS:
         table.add_row(symbol, in_units(getattr(profile, name), plain=plain), meaning)
+    table.add_row("round", in_units(profile.round_seconds, plain=plain), "what the loop takes around one read")
     return table

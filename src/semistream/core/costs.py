@@ -57,6 +57,19 @@ class CostProfile:
     hand_over_seconds: float  # c_AI
     most_in_flight: int = 1
     """How many requests can be under way at one time, so that their latencies overlap."""
+    round_seconds: float = 0.0
+    """What a round of the loop takes beside its operations: calls between its parts, book-keeping. For predictions of
+    real time only; the papers have no such cost, and the model clock does not charge it."""
+    answer_seconds: float = 0.0
+    """The same for each pinned partition that answers tuples in a round."""
+    row_seconds: float | None = None
+    """What a row of a page costs after its read, if that is not a look-up (c_H) as in the papers: this engine looks the
+    waiting tuples up in the page instead. For predictions of real time only."""
+
+    @property
+    def page_row_seconds(self) -> float:
+        """What a row of a page costs after its read."""
+        return self.probe_seconds if self.row_seconds is None else self.row_seconds
 
     def read_seconds(self, size_bytes: int, *, sequential: bool = False) -> float:
         """Return the time of one request alone: c_IO(size)."""

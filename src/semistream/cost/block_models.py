@@ -85,10 +85,11 @@ def _iteration(division: Division, served: float, cached: float) -> Iteration:
     done = Operations(
         seeks=1,
         bytes_read=rows * division.situation.row_bytes,
-        probes=rows + tuples,
+        probes=tuples,
         outputs=tuples,
         removals=served,
         takes=tuples,
         appends=served,
     )
-    return Iteration(tuples, cached, division.costs.seconds(done))
+    costs = division.costs
+    return Iteration(tuples, cached, costs.seconds(done) + rows * costs.page_row_seconds + costs.round_seconds)

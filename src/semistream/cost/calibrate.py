@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from semistream.core.costs import CostProfile
 from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.cost.bare_rounds import measure_round
 from semistream.cost.machine import this_machine
 from semistream.cost.processor_times import measure_processor
 from semistream.cost.profile_files import Evidence
@@ -45,7 +46,13 @@ def calibrate(
     with store:
         requests = measure_requests(store, progress=progress)
         processor = measure_processor(store, progress=progress)
-    profile = CostProfile(name=name, **asdict(fit_requests(requests)), **asdict(processor))
+    profile = CostProfile(
+        name=name,
+        **asdict(fit_requests(requests)),
+        **asdict(processor),
+        round_seconds=measure_round(progress=progress),
+        row_seconds=0.0,  # the waiting tuples are looked up in the page, not its rows among them
+    )
     moment = datetime.now(UTC).isoformat(timespec="seconds")
     return Calibration(profile, Evidence(this_machine(master.path), moment, is_direct, tuple(requests)))
 

@@ -29,13 +29,35 @@ class PageReads:
     """The reads of each partition for one tuple that enters the queue."""
 
     rates: Float64Array
-    spreads: Float64Array
-    """How much the time from read to read varies: its standard deviation, as a part of its mean."""
+    free: Float64Array
+    """The time from read to read has a fixed part and one that is exponential, of this mean."""
+    most: Float64Array
+    """After so many times its mean the exponential part ends at the latest."""
+
+    @property
+    def free_part(self) -> Float64Array:
+        """The mean of the part that varies, as it ends, as a part of the time from read to read."""
+        part: Float64Array = self.rates * self.free * -np.expm1(-self.most)
+        return part
+
+    @property
+    def memoryless(self) -> Float64Array:
+        """How much reads come by chance: the variance of the time from read to read, as a part of its mean squared."""
+        beyond = np.exp(-self.most)
+        first = 1 - beyond
+        variance = 2 * (first - np.where(beyond > 0, self.most, 0.0) * beyond) - first * first
+        part: Float64Array = np.clip((self.rates * self.free) ** 2 * variance, 0.0, 1.0)
+        return part
 
     @property
     def tuples_per_read(self) -> float:
         """The tuples that leave the queue by one read: w_S."""
         return 1.0 / float(self.rates.sum())
+
+    def mixed(self, other: PageReads) -> PageReads:
+        """Return the mean of two states."""
+        pairs = ((self.rates, other.rates), (self.free, other.free), (self.most, other.most))
+        return PageReads(*(0.5 * (mine + its) for mine, its in pairs))
 
     def mean(self, values: Float64Array) -> float:
         """Return the mean of a value of partitions over the reads."""
@@ -66,10 +88,13 @@ class _Demand:
             ramp = np.bincount(group_of[used], weights=(shares * ramps)[used]) / (count * share)
         return cls(share, count, group_of, ramp)
 
-    def reads(self, rates: Float64Array, spreads: Float64Array | None = None) -> PageReads:
+    def reads(
+        self, rates: Float64Array, free: Float64Array | None = None, most: Float64Array | None = None
+    ) -> PageReads:
         """Return the reads of single partitions, given those of each group's."""
-        spreads = np.zeros(len(rates)) if spreads is None else spreads
-        return PageReads(np.append(rates, 0.0)[self.group_of], np.append(spreads, 0.0)[self.group_of])
+        free = np.zeros(len(rates)) if free is None else free
+        most = np.zeros(len(rates)) if most is None else most
+        return PageReads(*(np.append(values, 0.0)[self.group_of] for values in (rates, free, most)))
 
     def tuples_per_read(self, rates: Float64Array) -> float:
         """Return the tuples per read."""
@@ -119,7 +144,9 @@ def _oldest_first(demand: _Demand, slots: float) -> Float64Array:
     return 1 / cycles(lag)
 
 
-def _at_position(demand: _Demand, slots: float, position: float, patience: float) -> tuple[Float64Array, Float64Array]:
+def _at_position(
+    demand: _Demand, slots: float, position: float, patience: float
+) -> tuple[Float64Array, Float64Array, Float64Array]:
     """The partition of the tuple at a position from the young end is read.
 
     A tuple reaches the position at the age a and is then chosen with a probability c; many pass, one is chosen. So a
@@ -154,8 +181,9 @@ def _at_position(demand: _Demand, slots: float, position: float, patience: float
         return waiting(age_for(chance), chance)
 
     chance = float(np.exp(-where_rising_meets(all_waiting, slots, -3.0, 16.0, precision=1e-6)))
-    length, square = cycles(age_for(chance), chance)
-    return 1 / length, np.sqrt(np.maximum(square / length**2 - 1, 0.0))
+    age = age_for(chance)
+    most = np.maximum(latest + 1 / share - age, 0.0) * chance * share
+    return 1 / cycles(age, chance)[0], 1 / (chance * share), most
 
 
 def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64Array:
@@ -214,7 +242,7 @@ def _lag_beside_schedule(demand: _Demand, slots: float, period: Float64Array) ->
     return where_rising_meets(occupied, slots, 0.0, 30.0 * slots)
 
 
-def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, Float64Array]:
+def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Reads alternate between the partition of the oldest tuple and that of the youngest.
 
     Of the tuples that come for a partition each is the youngest at a read for the young end with the probability
@@ -223,18 +251,20 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, F
     """
     share, count = demand.share, demand.count
     served = 2.0 * slots / float(count.sum())
-    rates = spreads = share
+    rates = free = most = share
     for _ in range(_MOST_ROUNDS):
-        rates, spreads = _beside_hazard(demand, slots, share / (2 * served))
+        rates, free, most = _beside_hazard(demand, slots, share / (2 * served))
         found = demand.tuples_per_read(rates)
         if abs(found - served) < 1e-5 * served:
             break
         served = 0.5 * (served + found)
-    return rates, spreads
+    return rates, free, most
 
 
-def _beside_hazard(demand: _Demand, slots: float, hazard: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return the reads and their spreads, where a wanted partition may also be read by chance before its turn."""
+def _beside_hazard(
+    demand: _Demand, slots: float, hazard: Float64Array
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return the reads, where a wanted partition may also be read by chance before its turn, and how they vary."""
     share, count = demand.share, demand.count
 
     def waits(lag: float) -> tuple[Float64Array, Float64Array]:
@@ -249,6 +279,4 @@ def _beside_hazard(demand: _Demand, slots: float, hazard: Float64Array) -> tuple
         return float((count * (first + share * second / 2 + 0.5 * taken_squared) / (1 / share + first)).sum())
 
     lag = where_rising_meets(occupied, slots, 0.0, 60.0 * slots)
-    first, second = waits(lag)
-    rates = 1 / (1 / share + first)
-    return rates, np.sqrt(np.maximum(second - first * first, 0.0)) * rates
+    return 1 / (1 / share + waits(lag)[0]), 1 / hazard, hazard * lag

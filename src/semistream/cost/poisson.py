@@ -10,6 +10,9 @@ from semistream.core.arrays import Float64Array
 from semistream.core.compile import kernel
 
 _LONGEST_SUM = 2000
+_LONGEST_TIMES = 16.0
+_NODES = tuple(part.tolist() for part in np.polynomial.legendre.leggauss(16))
+"""Where an integral is evaluated, between -1 and 1, and with which weights."""
 
 
 def poisson_at_least(counts: Float64Array, means: Float64Array) -> Float64Array:
@@ -29,26 +32,25 @@ def poisson_at_least_by_part(counts: Float64Array, means: Float64Array) -> Float
     return np.clip(area / np.maximum(means, 1e-9), 0.0, 1.0)
 
 
-def mixed_poisson_at_least(counts: Float64Array, means: Float64Array, spreads: Float64Array) -> Float64Array:
+def mixed_poisson_at_least(
+    counts: Float64Array, fixed: Float64Array, free: Float64Array, most: Float64Array
+) -> Float64Array:
     """Return the probability of at least so many events in a time that varies.
 
-    `spreads` is the standard deviation of the time as a part of its mean; a part of the time as large as that is taken
-    to be exponential, the rest to be fixed. With μ the mean of the fixed part and r = m/(1 + m), m that of the other,
-    P(N ≥ k) = P(Poisson(μ) ≥ k) + r^k·exp(μ/r − μ)·P(Poisson(μ/r) < k).
+    `fixed` are the events of the part of the time that is always there, on average; another part is exponential, `free`
+    being the events of its mean, but ends after `most` times its mean at the latest.
     """
     whole = np.ceil(counts)
-    spreads = np.minimum(spreads, 1.0)
-    fixed = means * (1 - spreads)
     found = poisson_at_least(whole, fixed)
-    varied = np.flatnonzero(means * spreads > 1e-6)
+    varied = np.flatnonzero(free > 1e-6)
     if len(varied):
-        free = (means * spreads)[varied]
-        ratio = free / (1 + free)
-        lifted = fixed[varied] / ratio
-        log_factor = whole[varied] * np.log(ratio) + lifted - fixed[varied]
-        below = 1 - poisson_at_least(whole[varied], lifted)
-        with np.errstate(divide="ignore"):
-            found[varied] += np.exp(np.minimum(log_factor + np.log(below), 0.0))
+        whole, fixed, free, most = whole[varied], fixed[varied], free[varied], most[varied]
+        reach = np.minimum(most, _LONGEST_TIMES)
+        mixed = np.exp(-reach) * poisson_at_least(whole, fixed + free * reach)
+        for node, weight in zip(*_NODES, strict=True):
+            at = 0.5 * (node + 1) * reach
+            mixed += 0.5 * weight * reach * np.exp(-at) * poisson_at_least(whole, fixed + free * at)
+        found[varied] = mixed
     return np.clip(found, 0.0, 1.0)
 
 

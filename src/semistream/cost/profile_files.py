@@ -18,6 +18,9 @@ from semistream.cost.request_times import RequestTime
 FORMAT = "semistream cost profile"
 FORMAT_VERSION = 1
 _MOST_BYTES = 1 << 20
+_NAMES = {field.name for field in fields(CostProfile)}
+_REAL_TIME_ONLY = {"round_seconds", "answer_seconds", "row_seconds"}
+"""Constants that older files do not have."""
 _NUMBERS = tuple(field.name for field in fields(CostProfile) if field.name not in ("name", "most_in_flight"))
 
 
@@ -90,7 +93,7 @@ def find_profile(name_or_path: str) -> CostProfile:
 
 
 def _profile(path: Path, found: Any) -> CostProfile:
-    if not isinstance(found, dict) or set(found) != {field.name for field in fields(CostProfile)}:
+    if not isinstance(found, dict) or not _NAMES - _REAL_TIME_ONLY <= set(found) <= _NAMES:
         raise _damaged(path)
     in_flight = found["most_in_flight"]
     sound = (
@@ -98,12 +101,16 @@ def _profile(path: Path, found: Any) -> CostProfile:
         and isinstance(in_flight, int)
         and not isinstance(in_flight, bool)
         and in_flight >= 1
-        and all(_is_cost(found[name]) for name in _NUMBERS)
+        and all(_is_cost(found[name]) for name in _NUMBERS if name in found and not _is_not_told(name, found[name]))
         and found["bytes_per_second"] > 0
     )
     if not sound:
         raise _damaged(path)
     return CostProfile(**found)
+
+
+def _is_not_told(name: str, value: Any) -> bool:
+    return name == "row_seconds" and value is None
 
 
 def _is_cost(value: Any) -> bool:

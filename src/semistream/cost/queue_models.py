@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from semistream.algorithms.recipe import PagePinning, TupleCaching
 from semistream.core.costs import CostProfile, Operations
 from semistream.cost.cached_tuples import LearningCache
@@ -37,6 +39,8 @@ class _Round:
     cached_share: float  # p_N
     rows: float  # d
     pinned_rows: float = 0.0
+    pinned_answers: float = 0.0
+    """The pinned partitions that have tuples to answer."""
 
     @property
     def tuples(self) -> float:
@@ -98,15 +102,24 @@ def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
         slots = found
         reads = reads_by(choice, swapped, slots)
     rows = division.partition_rows
-    return _Round(reads.tuples_per_read, cached, reads.mean(rows), float(rows[:pinned].sum()))
+    tuples = reads.tuples_per_read / (1 - cached)
+    return _Round(
+        reads.tuples_per_read,
+        cached,
+        reads.mean(rows),
+        pinned_rows=float(rows[:pinned].sum()),
+        pinned_answers=float(-np.expm1(-shares[:pinned] * tuples).sum()),
+    )
 
 
 def _all_pinned(division: Division) -> Iteration:
     """All partitions are pinned: a queue of tuples is answered at once, by a look-up of all rows."""
     slots = float(division.waiting_slots)
     rows = float(division.situation.master_rows)
-    done = Operations(probes=rows, outputs=slots, removals=slots, takes=slots, appends=slots)
-    return Iteration(slots, 1.0, division.costs.seconds(done))
+    costs = division.costs
+    done = Operations(outputs=slots, removals=slots, takes=slots, appends=slots)
+    around = costs.round_seconds + division.partition_count * costs.answer_seconds
+    return Iteration(slots, 1.0, costs.seconds(done) + rows * costs.page_row_seconds + around)
 
 
 def all_in_memory(division: Division) -> Iteration:
@@ -141,14 +154,17 @@ def _in_turn(brought: _Round, division: Division, *, on_arrival: bool, learning:
     done = Operations(
         seeks=1,
         bytes_read=brought.rows * division.situation.row_bytes,
-        probes=brought.rows + brought.pinned_rows + (tuples if on_arrival else 0.0),
+        probes=tuples if on_arrival else 0.0,
         outputs=tuples,
         removals=waited,
         takes=tuples,
         appends=waited,
         frequency_checks=brought.rows if learning else 0.0,
     )
-    return Iteration(tuples, brought.cached_share, division.costs.seconds(done))
+    costs = division.costs
+    around = costs.round_seconds + brought.pinned_answers * costs.answer_seconds
+    looked_up = (brought.rows + brought.pinned_rows) * costs.page_row_seconds
+    return Iteration(tuples, brought.cached_share, costs.seconds(done) + looked_up + around)
 
 
 def _side_by_side(brought: _Round, division: Division, buffers: int) -> Iteration:
@@ -162,10 +178,10 @@ def _side_by_side(brought: _Round, division: Division, buffers: int) -> Iteratio
     tuples = served / (1 - brought.cached_share)
     fetch = costs.seconds(Operations(takes=served, appends=served))
     load = costs.seconds(Operations(seeks=1 / buffers, bytes_read=brought.rows * division.situation.row_bytes))
-    probe = costs.seconds(
-        Operations(probes=brought.rows, frequency_checks=brought.rows, outputs=served, removals=served)
+    probe = brought.rows * costs.page_row_seconds + costs.seconds(
+        Operations(frequency_checks=brought.rows, outputs=served, removals=served)
     )
-    disk = fetch + (load + probe if buffers == 1 else max(load, probe))
+    disk = costs.round_seconds + fetch + (load + probe if buffers == 1 else max(load, probe))
     return Iteration(tuples, brought.cached_share, max(disk, stream_seconds(costs, tuples, served)))
 
 

@@ -14,13 +14,14 @@ def single_look_ups(division: Division) -> Iteration:
     done = Operations(
         seeks=1,
         bytes_read=rows * division.situation.row_bytes,
-        probes=rows,
         outputs=1,
         removals=1,
         takes=1,
         appends=1,
     )
-    return Iteration(1.0, 0.0, division.costs.seconds(done))
+    costs = division.costs
+    around = costs.round_seconds / max(1.0, division.setting["batch"])
+    return Iteration(1.0, 0.0, costs.seconds(done) + rows * costs.page_row_seconds + around)
 
 
 def ring(division: Division) -> Iteration:
@@ -32,10 +33,10 @@ def ring(division: Division) -> Iteration:
         seeks=1 / partitions,
         continuations=1 - 1 / partitions,
         bytes_read=rows * division.situation.row_bytes,
-        probes=rows,
         outputs=part,
         removals=part,
         takes=part,
         appends=part,
     )
-    return Iteration(float(part), 0.0, division.costs.seconds(done))
+    costs = division.costs
+    return Iteration(float(part), 0.0, costs.seconds(done) + rows * costs.page_row_seconds + costs.round_seconds)

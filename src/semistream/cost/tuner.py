@@ -13,6 +13,7 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
 from semistream.cost.corrected import STANDARD_QUEUES, predict
+from semistream.cost.measured_refinement import refined
 from semistream.cost.situation import Situation
 from semistream.cost.tuning import CurvePoint, Tuning
 from semistream.cost.tuning_ranges import BEYOND_MODEL, Axis, axes_of
@@ -22,6 +23,8 @@ from semistream.workload import KeySource, Workload, ZipfKeys
 
 Progress = Callable[[int, int], None]
 _COARSE, _FINE = 13, 9
+_COARSE_IN_TURN, _FINE_IN_TURN = 9, 5
+_MAKE_UP_FOR_EACH_OTHER = ("cache_share", "threshold")
 _COARSE_MEASURED, _FINE_MEASURED = 5, 5
 _MOST_GRID_AXES = 2
 _PASSES = 2
@@ -36,10 +39,13 @@ def tune(
     *,
     progress: Progress | None = None,
     queues: float = STANDARD_QUEUES,
+    refine: bool = True,
 ) -> Tuning:
     """Return the best parameters by the cost model: a coarse grid in log space, then a finer one around its best.
 
-    Where more than two parameters are tuned, they take turns instead of spanning a grid. `queues` is as in `predict`.
+    Where more than two parameters are tuned, they take turns instead of spanning a grid, but for the size of a cache
+    and the threshold to enter it: those two make up for each other. `queues` is as in `predict`.
+    With `refine`, parameters that the model is too rough for are chosen by a few short measurements on the model clock.
     """
     recipe = algorithm_named(algorithm)
     axes = [axis for axis in axes_of(recipe, situation) if axis.parameter not in BEYOND_MODEL]
@@ -56,11 +62,16 @@ def tune(
         best = search.grid({a.parameter: a.around(best[a.parameter], _COARSE, _FINE) for a in axes}, best)
     else:
         for _ in range(_PASSES):
-            for axis in axes:
-                best = search.grid({axis.parameter: axis.values(_COARSE)}, best)
-        for axis in axes:
-            best = search.grid({axis.parameter: axis.around(best[axis.parameter], _COARSE, _FINE)}, best)
-    return search.result(best, "model", _beyond_model(recipe))
+            for group in _taking_turns(axes):
+                best = search.grid({axis.parameter: axis.values(_COARSE_IN_TURN) for axis in group}, best)
+        for steps in (_COARSE_IN_TURN, 3 * _COARSE_IN_TURN):
+            for group in _taking_turns(axes):
+                near = {axis.parameter: axis.around(best[axis.parameter], steps, _FINE_IN_TURN) for axis in group}
+                best = search.grid(near, best)
+    rough = [name for name in recipe.parameters if name in BEYOND_MODEL]
+    if rough and refine:
+        best |= refined(recipe, situation, costs, best, rough)
+    return search.result(best, "model", _beyond_model(rough, measured=refine))
 
 
 def tune_by_measurement(
@@ -127,11 +138,20 @@ def _remembered(algorithm: str, situation: Situation, costs: CostProfile) -> tup
     return tuple(tune(algorithm, situation, costs).parameters.items())
 
 
-def _beyond_model(recipe: Recipe) -> str:
-    kept = [name for name in recipe.parameters if name in BEYOND_MODEL]
-    if not kept:
+def _beyond_model(rough: list[str], *, measured: bool) -> str:
+    if not rough:
         return ""
-    return f"The model of {recipe.name} is too rough to tune {' and '.join(kept)}: measure to find better values."
+    names = " and ".join(rough)
+    if measured:
+        return f"The model is too rough to tune {names}: they were chosen by short measurements on the model clock."
+    return f"The model is too rough to tune {names}: measure to find better values."
+
+
+def _taking_turns(axes: list[Axis]) -> list[list[Axis]]:
+    """Return the parameters that are varied together."""
+    together = [axis for axis in axes if axis.parameter in _MAKE_UP_FOR_EACH_OTHER]
+    alone = [[axis] for axis in axes if axis not in together]
+    return [*alone, together] if together else alone
 
 
 def _default_point(recipe: Recipe, axes: list[Axis]) -> dict[str, float]:

@@ -35,6 +35,7 @@ class Tuning:
         found = {
             point.parameters[parameter]: point
             for point in self.curve
-            if parameter in point.parameters and all(point.parameters[name] == others[name] for name in others)
+            if parameter in point.parameters
+            and all(point.parameters.get(name, value) == value for name, value in others.items())
         }
         return tuple(found[value] for value in sorted(found))

@@ -74,10 +74,10 @@ class ReadAhead:
         if loading is not None and not np.array_equal(loading.partitions, partitions):
             _finished(loading)  # its memory is counted: never two that nobody asked for
             loading = None
-        pages = self._loaded(loading or self._begin(partitions))
+        loading = loading or self._begin(partitions)
         if len(following):
-            self._loading = self._begin(following)
-        return pages
+            self._loading = self._begin(following)  # its latency passes while the pages of this read come
+        return self._loaded(loading)
 
     def close(self) -> None:
         """Wait for the read that is under way and end the threads."""

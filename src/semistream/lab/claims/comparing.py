@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from semistream.core.costs import CostProfile, profile_named
 from semistream.lab.evidence import Evidence, NotMeasuredError
 from semistream.lab.judging import Finding
 from semistream.lab.plan import PlannedPoint
-from semistream.lab.point import Point, varied
-from semistream.lab.predictions import predictions
+from semistream.lab.point import varied
 
 _WORDS: dict[str, Callable[[float], str]] = {
     "memory": lambda x: f"{x / 1e6:g} MB",
@@ -145,8 +144,7 @@ def deviations(evidence: Evidence, experiment: str, series: str, column: str) ->
     """Return by how much the prediction of a cost model is above the measured rate, as a share of it, along a curve."""
     found = []
     for x in evidence.xs(experiment):
-        point: Point = planned(evidence, experiment, series, x).point
-        expected = predictions(replace(point, factors=evidence.variant.factors))[column]
+        expected = [row.get(column) for row in evidence.rows(experiment, series, x)]
         measured = evidence.value(experiment, series, x)
-        found.append(float("nan") if expected is None else expected / measured - 1)
+        found.append(float("nan") if None in expected else float(np.mean(expected)) / measured - 1)  # type: ignore[arg-type]
     return np.array(found)
