@@ -24,7 +24,7 @@ def _planned_runs(setting: Setting) -> PageChoice:
         run_partitions=setting.run_partitions,
         share=setting["share"],
         by_age=bool(setting["age"]),
-        pieces=setting["pieces"],
+        gaps=bool(setting["gaps"]),
         deadline_seconds=setting["deadline"],
     )
 
@@ -64,7 +64,7 @@ DEMANDJOIN = Recipe(
         "balance": 1,
         "most_windows": 128,
         "age": 1,
-        "pieces": 6,
+        "gaps": 1,
         "absent": 1,
         "deadline": 0,
         "in_flight": 4,

@@ -21,8 +21,8 @@ class PlannedRuns(PageChoice):
     waits longer than `patience` times what can wait. Under heavy uniform load a plan becomes a scan of the whole
     table, under a trickle it becomes single look-ups.
 
-    To start a run counts as `pieces` requests, because it also leaves its surroundings in pieces, for which later reads
-    pay. With a deadline, tuples that have waited for half of it are served before all others.
+    Without `gaps` no page is read for which no tuple waits. With a deadline, tuples that have waited for half of it are
+    served before all others.
 
     `run_partitions` bounds what one call returns. While no input is pending and the queue is not full, a plan serves
     all that wait.
@@ -40,11 +40,11 @@ class PlannedRuns(PageChoice):
         share: float = 0.3,
         patience: float = 3.0,
         by_age: bool = True,
-        pieces: float = 1.0,
+        gaps: bool = True,
         deadline_seconds: float = 0.0,
     ) -> None:
         self.deadline_seconds = deadline_seconds
-        self._pieces = pieces
+        self._gaps = gaps
         self.learn_costs(request_seconds, partition_seconds)
         self._run_partitions = max(1, run_partitions)
         self._share = share
@@ -58,7 +58,7 @@ class PlannedRuns(PageChoice):
         """Plan with these costs from now on."""
         # Only the ratio matters: costs are counted in reads of a partition.
         self._request_cost = request_seconds / partition_seconds
-        self._run_cost = self._pieces * self._request_cost
+        self._run_cost = self._request_cost if self._gaps else 0.0
 
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
         """Return the next runs of the plan, and make a new plan when the old one is done."""
