@@ -217,7 +217,7 @@ SIZES = "write a number with KB, MB, GB, KiB, MiB or GiB."
         (["--profile", "tape"], "There is no cost profile 'tape': choose one of papers, remote, ssd, or give"),
         (["--parameter", "size"], "'size' is no parameter: write --parameter name=value with a number as value."),
         (["--parameter", "decay=much"], "'decay=much' is no parameter: write --parameter name=value"),
-        (["--parameter", "size=1"], "None of the algorithms has a parameter 'size': they have balance, "),
+        (["--parameter", "size=1"], "None of the algorithms has a parameter 'size': they have absent, "),
         (
             ["--direct", "--store", "memory"],
             "--direct and --store memory contradict each other: leave one of them out.",

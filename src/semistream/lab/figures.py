@@ -21,7 +21,7 @@ from semistream.lab.plan import Plan
 
 _WIDTH, _HEIGHT = 4.9, 3.2
 _LEGEND_WIDTH = 58
-"""About how many letters fit into a line of the legend."""
+"""About how many letters fit into a line of the legend of a figure of that width."""
 _MANY_POINTS = 40
 
 
@@ -103,7 +103,7 @@ def _bar_chart(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
 
 def _relative_bars(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
     """Draw what each series has beside the first one."""
-    figure.set_size_inches(_WIDTH * 1.5, _HEIGHT * 1.15)
+    figure.set_size_inches(_WIDTH * 1.7, _HEIGHT * 1.2)
     first, none = curves[0].y / plan.metric.unit, np.full(len(plan.x.values), np.nan)
     relative = [replace(curve, algorithm="", y=curve.y / first, confidence=none) for curve in curves[1:]]
     if not relative:
@@ -199,5 +199,6 @@ def _legend(figure: Figure, handles: Sequence[Any], labels: Sequence[str]) -> No
     """Put the legend above the axes, in as many columns as fit."""
     if len(labels) < 2:
         return
-    columns = max(1, min(len(labels), _LEGEND_WIDTH // (max(map(len, labels)) + 6)))
+    letters = int(_LEGEND_WIDTH * figure.get_figwidth() / _WIDTH)
+    columns = max(1, min(len(labels), letters // (max(map(len, labels)) + 6)))
     figure.legend(handles, labels, loc="outside upper left", ncols=columns, borderaxespad=0.2)
