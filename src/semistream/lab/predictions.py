@@ -12,6 +12,7 @@ from semistream.core.errors import SemistreamError
 from semistream.cost import Situation, predict, printed_prediction
 from semistream.lab.measuring import rates
 from semistream.lab.point import Point, Row, Scalar, varied
+from semistream.lab.variants import PROCESSOR
 
 PREDICTED, PRINTED = "predicted_rate", "printed_rate"
 """The columns of the corrected models and of those that the papers print."""
@@ -19,20 +20,7 @@ TABLE_SIZES = ("table_row_bytes", "table_page_bytes")
 """The columns of a row that have the sizes of the table in a file."""
 _KNOB = "parameter_"
 _COST = "cost_"
-_COSTS = (
-    "seek_seconds",
-    "request_seconds",
-    "probe_seconds",
-    "output_seconds",
-    "remove_seconds",
-    "take_seconds",
-    "append_seconds",
-    "frequency_seconds",
-    "hand_over_seconds",
-    "round_seconds",
-    "answer_seconds",
-    "row_seconds",
-)
+_COSTS = ("seek_seconds", "request_seconds", *PROCESSOR, "round_seconds", "answer_seconds", "row_seconds")
 """The constants that are measured beside a run in real time, each of a read being told as latency."""
 
 

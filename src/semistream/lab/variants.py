@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_PROCESSOR = (
+PROCESSOR = (
     "probe_seconds",
     "output_seconds",
     "remove_seconds",
@@ -13,11 +13,12 @@ _PROCESSOR = (
     "frequency_seconds",
     "hand_over_seconds",
 )
+"""What the processor does, by the names of a profile's constants."""
 _GROUPS = {
     "seek": ("seek_seconds",),
     "sequential request": ("request_seconds",),
     "bandwidth": ("bytes_per_second",),
-    "processor": _PROCESSOR,
+    "processor": PROCESSOR,
 }
 
 
