@@ -83,3 +83,4 @@ def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
     assert runs_share_for(PAPERS, 10**10, on_model_clock=True) == 0.005
     assert runs_share_for(REMOTE, 10**6, on_model_clock=True) == 0.09
     assert 0.03 < runs_share_for(SSD, 50_000_000, on_model_clock=False) < 0.05
+    assert runs_share_for(SSD, 3_000_000, on_model_clock=False) == 0.02

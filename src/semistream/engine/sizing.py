@@ -19,7 +19,7 @@ _PAPERS_READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole page
 _FEWEST_SLOTS = 64
 _LEAST_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
-_LEAST_RUNS_SHARE, _MOST_RUNS_SHARE, _MOST_REAL_RUNS_SHARE = 0.005, 0.09, 0.05
+_LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
 _ROUND_SECONDS = 250e-6
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
@@ -92,10 +92,11 @@ def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool) -> 
 
     The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
     of a request hides most of that. More would only take memory from waiting tuples. In real time a round of the loop
-    takes its time whatever it reads, which counts like latency, and there are three buffers.
+    takes its time whatever it reads, which counts like latency, but there are three buffers, and little memory has other
+    uses before them.
     """
     latency_seconds = costs.seek_seconds + (0.0 if on_model_clock else _ROUND_SECONDS)
-    most = _MOST_RUNS_SHARE if on_model_clock else _MOST_REAL_RUNS_SHARE
+    most = _MOST_RUNS_SHARE if on_model_clock else min(0.05, max(0.02, memory / 1e9))
     return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_seconds * costs.bytes_per_second / memory)))
 
 
