@@ -92,8 +92,8 @@ def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool) -> 
 
     The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
     of a request hides most of that. More would only take memory from waiting tuples. In real time a round of the loop
-    takes its time whatever it reads, which counts like latency, but there are three buffers, and little memory has other
-    uses before them.
+    takes its time whatever it reads, which counts like latency, but there are three buffers, and little memory has
+    other uses before them.
     """
     latency_seconds = costs.seek_seconds + (0.0 if on_model_clock else _ROUND_SECONDS)
     most = _MOST_RUNS_SHARE if on_model_clock else min(0.05, max(0.02, memory / 1e9))
