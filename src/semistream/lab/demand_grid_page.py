@@ -131,5 +131,5 @@ def _lost_row(cell: Cell) -> str:
     values = "".join(f"<td>{escape(value)}</td>" for value in told.values())
     return (
         f'<tr><th>{escape(cell.profile)}</th>{values}<td><b class="fails">{cell.ratio:.2f}</b></td>'
-        f"<td>{escape(cell.reason)}</td></tr>"
+        f'<td class="why">{escape(cell.reason)}</td></tr>'
     )

@@ -46,6 +46,7 @@ figcaption { margin-top: 6px; font-size: 13px; color: #5d6878; text-align: cente
 .numbers { width: auto; min-width: 50%; }
 .numbers td, .numbers thead th { text-align: right; white-space: nowrap; }
 .numbers thead th:first-child { text-align: left; }
+.numbers td.why { min-width: 30ch; text-align: left; white-space: normal; }
 .numbers .sure { color: var(--muted); font-size: 12px; }
 details { margin-top: 14px; font-size: 14px; }
 summary { cursor: pointer; color: var(--first); }
