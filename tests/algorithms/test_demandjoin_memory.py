@@ -84,3 +84,9 @@ def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
     assert runs_share_for(REMOTE, 10**6, on_model_clock=True) == 0.09
     assert 0.03 < runs_share_for(SSD, 50_000_000, on_model_clock=False) < 0.05
     assert runs_share_for(SSD, 3_000_000, on_model_clock=False) == 0.02
+
+
+def test_a_disk_of_one_request_still_reads_while_pages_are_joined() -> None:
+    one = replace(SSD, most_in_flight=1, probe_seconds=1e-6)
+    ahead, alone = measured("2MB", one), measured("2MB", one, parameters={"in_flight": 0})
+    assert ahead.service_rate > 1.05 * alone.service_rate

@@ -25,7 +25,6 @@ from semistream.store.contract import PageSet
 
 _WINDOWS_OF_A_LOOK = 2
 _NEVER = np.iinfo(np.int32).max
-
 _NONE = np.empty(0, dtype=np.int64)
 
 

@@ -139,10 +139,10 @@ class ReadAhead:
         self._disk_free = max(arrival, self._disk_free) + transfer_seconds
         self._asked, self._expected = clock.now(), following
         clock.sleep_until(self._disk_free)
-        if clock.costs.most_in_flight == 1:
-            self._asked = clock.now()
-        elif not self._in_flight:
+        if not self._in_flight:
             self._expected = None
+        elif clock.costs.most_in_flight == 1:
+            self._asked = clock.now()
         return pages
 
 
