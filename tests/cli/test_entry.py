@@ -118,6 +118,31 @@ def test_signals_end_a_bench_and_leave_no_files(tmp_path: Path, number: signal.S
     assert not list(tmp_path.glob("semistream-bench-*"))
 
 
+_STOPPED_IN_A_FINALIZER = """
+import os, sys, time, weakref
+from semistream.cli import interruption
+class Thing: ...
+interruption.install()
+thing = Thing()
+weakref.finalize(thing, lambda: (os.kill(os.getpid(), int(sys.argv[1])), [None for _ in range(1000)]))
+try:
+    del thing
+    time.sleep(30)
+finally:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -2), (signal.SIGTERM, 143)])
+def test_a_signal_is_not_lost_where_python_drops_exceptions(number: signal.Signals, code: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _STOPPED_IN_A_FINALIZER, str(int(number))], capture_output=True, text=True, timeout=9
+    )
+    assert done.stdout == "cleaned up\n"
+    assert done.returncode == code
+    assert "Exception ignored" not in done.stderr
+
+
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     process = _process("algorithms", "--json")
     assert process.stdout is not None
