@@ -50,6 +50,20 @@ def test_a_lap_collects_charges_without_moving_the_clock() -> None:
     assert clock.now() == 5.0
 
 
+def test_the_work_of_a_lap_has_a_time_of_its_own() -> None:
+    clock = ModelClock(PAPERS)
+    clock.advance(10.0)
+    with clock.lap() as outer:
+        clock.advance(1.0)
+        with clock.lap():
+            clock.advance(5.0)
+            assert clock.moment() == 16.0
+        clock.sleep_until(11.5)
+        clock.sleep_until(3.0)
+        assert clock.moment() == 11.5
+    assert (outer.seconds, clock.now(), clock.moment()) == (1.5, 10.0, 10.0)
+
+
 def test_a_lap_ends_when_its_work_fails() -> None:
     clock = ModelClock(PAPERS)
     with pytest.raises(ValueError, match="x"), clock.lap():

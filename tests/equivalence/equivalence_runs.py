@@ -32,7 +32,7 @@ PARALLEL = [name for name, recipe in ALGORITHMS.items() if recipe.side_by_side]
 
 
 # What makes a small join do everything that a large one does: reads of one page, a cache that admits at once and is
-# soon full, parts and buffers of a few tuples.
+# soon full, parts and buffers of a few tuples; two threads where one would do.
 SMALL_PARTS: dict[str, float] = {
     "read_bytes": 1,
     "threshold": 1,
@@ -43,6 +43,8 @@ SMALL_PARTS: dict[str, float] = {
     "batch": 3,
     "trickle": 0,
     "buffer_fill": 0.5,
+    "threads": 2,
+    "handover_share": 0.002,
 }
 PROFILES: dict[str, Mapping[str, float]] = {"as shipped": {}, "small parts": SMALL_PARTS}
 

@@ -106,7 +106,7 @@ GOLDEN: dict[str, tuple[dict[str, Any], str, int, int]] = {
     ),
     # A seek costs as much as 137 of these small pages, so a plan is one run from the first page needed to the last.
     "demandjoin": (
-        {"cache_tuples": 1},
+        {"cache_tuples": 1, "parameters": {"threads": 1}},
         "0123456789012345678901234567801234567890123456780123456789012345058",
         14, 8,
     ),

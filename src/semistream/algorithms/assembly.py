@@ -76,6 +76,9 @@ class Assembly:
         self._parameters = {**recipe.parameters, **(parameters or {})}
         self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
         self._split = recipe.split(self._parameters)
+        self._side_by_side = _runs_side_by_side(recipe, self._parameters, on_model_clock=clock.is_model)
+        if not self._side_by_side:
+            self._split = replace(self._split, handover_share=0.0)
         if plan is not None:  # rows have their places for good
             self._split = replace(self._split, table_if_it_fits=False)
         if self._split.runs_share is None:
@@ -108,8 +111,9 @@ class Assembly:
         May be called again once all tuples of the run before have left: caches and what policies have learned stay.
         """
         parts = {**self._shared_parts(), "stream": stream(self.reader)}
-        if self.recipe.side_by_side:
-            return SideBySideLoop(handover_slots=max(1, self.sizes.handover_slots), **parts), parts["output"]
+        if self._side_by_side:
+            slots, shares = max(1, self.sizes.handover_slots), not self.recipe.side_by_side
+            return SideBySideLoop(handover_slots=slots, shares_probes=shares, **parts), parts["output"]
         return JoinLoop(**parts), parts["output"]
 
     def shared_cache(self) -> CacheStage | None:
@@ -234,6 +238,19 @@ class Assembly:
                 stats=self.stats,
             )
         return None
+
+
+def _runs_side_by_side(recipe: Recipe, parameters: Mapping[str, float], *, on_model_clock: bool) -> bool:
+    """Say whether the two phases have a thread each.
+
+    A recipe may leave it open (`threads` 0). Then they have on the model clock, whose operations cost what they would
+    with a processor for each thread, and have not in real time, where Python runs one thread at a time. A deadline
+    bounds how many tuples wait, which one thread must know when a tuple comes.
+    """
+    threads = parameters.get("threads", 0)
+    if "threads" not in parameters or parameters.get("deadline"):
+        return recipe.side_by_side
+    return threads == 2 or (threads == 0 and on_model_clock)
 
 
 def check_parameters(recipe: Recipe, given: Mapping[str, float]) -> None:

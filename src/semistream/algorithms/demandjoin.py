@@ -55,6 +55,7 @@ DEMANDJOIN = Recipe(
         cache_share=parameters["cache_share"],
         cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
         partition_bytes=8,
+        handover_share=parameters["handover_share"],
         table_if_it_fits=bool(parameters["balance"]),
     ),
     parameters={
@@ -69,5 +70,7 @@ DEMANDJOIN = Recipe(
         "deadline": 0,
         "in_flight": 4,
         "measured": 1,
+        "threads": 0,
+        "handover_share": 0.01,
     },
 )

@@ -45,6 +45,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "entry": (0.01, 1000),
     "gaps": (0, 1),
     "handover_bytes": (1_000, 1e12),
+    "handover_share": (0.0001, 0.1),
     "in_flight": (0, 64),
     "measured": (0, 1),
     "most_windows": (1, 100_000),
@@ -55,6 +56,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "read_bytes": (0, 1e12),
     "runs_share": (0, 0.5),
     "share": (0.001, 1),
+    "threads": (0, 2),
     "threshold": (0, 1e9),
     "trickle": (0, 1_000_000),
 }

@@ -13,8 +13,9 @@ from semistream.core.costs import CostProfile, Operations
 
 @dataclass
 class Lap:
-    """The seconds that were charged while the lap was open."""
+    """The seconds that were charged while the lap was open, and when it began."""
 
+    began: float
     seconds: float = 0.0
 
 
@@ -88,14 +89,18 @@ class ModelClock:
         else:
             self._lap.seconds += seconds
 
+    def moment(self) -> float:
+        """Return the time for the work of the open lap, if there is one: its charges have passed for that work only."""
+        return self._now if self._lap is None else self._lap.began + self._lap.seconds
+
     def sleep_until(self, moment: float) -> None:
-        """Jump to `moment`."""
-        self._now = max(self._now, moment)
+        """Jump to `moment`; in a lap, the work of the lap waits for it."""
+        self.advance(max(0.0, moment - self.moment()))
 
     @contextmanager
     def lap(self) -> Iterator[Lap]:
         """Collect charges without advancing, for work that runs beside other work."""
-        outer, self._lap = self._lap, Lap()
+        outer, self._lap = self._lap, Lap(self.moment())
         try:
             yield self._lap
         finally:

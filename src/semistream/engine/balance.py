@@ -40,13 +40,15 @@ class MemoryBalance:
             return
         slots = int((self._total_bytes - wanted * self._entry_bytes) / self._waiting_bytes)
         if wanted < cache.capacity:
-            self._cache.resize(wanted)
+            with self._cache.guard:
+                self._cache.resize(wanted)
             self._waiting.resize(slots)
             return
         self._waiting.capacity = slots  # no more may enter until so few wait
         if self._waiting.count <= slots:
             self._waiting.resize(slots)
-            self._cache.resize(wanted)
+            with self._cache.guard:
+                self._cache.resize(wanted)
 
     def _look(self, tuples: int) -> None:
         cache = self._cache.cache

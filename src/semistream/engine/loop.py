@@ -203,37 +203,43 @@ class JoinLoop:
         rows = chunk.rows[self._used : end]
         before = self.clock.now()
         costs = self._costs
-        hits, absent = _NONE, 0
+        hits = 0
         if cache is None:
             consumed = min(len(codes), room)
             self._enter(chunk, codes[:consumed], partitions[:consumed], rows[:consumed])
             entered = consumed
+            self._waits.arrive(chunk, self._used, consumed)
         else:
             hit_seconds = costs.take_seconds + costs.probe_seconds + costs.output_seconds
             miss_seconds = costs.take_seconds + costs.probe_seconds + self._enter_seconds
             with cache.guard:
                 slots = cache.probe(codes, partitions)
-                hits, misses, consumed = split_arrivals(slots, room, limit_seconds, hit_seconds, miss_seconds)
-                if len(hits):
-                    absent = cache.answer(codes[hits], chunk, rows[hits], slots[hits].astype(np.int64), self._output)
+                of_hits, misses, consumed = split_arrivals(slots, room, limit_seconds, hit_seconds, miss_seconds)
+                absent = self._answer_from_cache(cache, chunk, codes, rows, slots, of_hits)
                 cache.arrived(consumed)
             if len(misses):
                 self._enter(chunk, codes[misses], partitions[misses], rows[misses])
-            self._hit_rate += (len(hits) / consumed - self._hit_rate) * 0.2
-            self.stats.cache_hits += len(hits) - absent
-            entered = len(misses)
-        self._waits.arrive(chunk, self._used, consumed)
-        if cache is not None:
-            self._leave(len(hits), absent=absent)
+            hits, entered = len(of_hits), len(misses)
+            self._hit_rate += (hits / consumed - self._hit_rate) * 0.2
+            self._waits.arrive(chunk, self._used, consumed)
+            self._leave(hits, absent=absent, cache_hits=hits - absent)
         self.stats.tuples_in += consumed
         self._taken += consumed
         self._used += consumed
-        operations = Operations(takes=consumed, probes=consumed if cache is not None else 0, outputs=len(hits))
+        operations = Operations(takes=consumed, probes=consumed if cache is not None else 0, outputs=hits)
         self._count_entered(operations, entered)
         self.clock.charge(operations)
         if self._used == len(chunk.codes):
             self._chunk = None
         return costs.seconds(operations) if isinstance(self.clock, ModelClock) else self.clock.now() - before
+
+    def _answer_from_cache(
+        self, cache: CacheStage, chunk: Chunk, codes: Int64Array, rows: Int64Array, slots: Int32Array, hits: Int64Array
+    ) -> int:
+        """Answer the tuples at `hits`; return how many of them are absent."""
+        if not len(hits):
+            return 0
+        return cache.answer(codes[hits], chunk, rows[hits], slots[hits].astype(np.int64), self._output)
 
     @property
     def _enter_seconds(self) -> float:
@@ -278,8 +284,7 @@ class JoinLoop:
         if self.waiting.count:
             if self._deadline is not None:
                 self._choice.overdue_before = self._deadline.overdue_before()
-            pending = not self._is_full_of_rows() and (not self._stream.ended or self._has_input())
-            partitions = self._choice.choose(self.waiting, input_pending=pending)
+            partitions = self._choice.choose(self.waiting, input_pending=self._is_input_pending())
             if self._choice.merges:
                 self._read_runs(partitions)
             elif self._is_readable(partitions):
@@ -287,6 +292,9 @@ class JoinLoop:
                 self._probe(partitions, pages)
         self._end_round()
         return len(partitions) > 0 or not self.waiting.count
+
+    def _is_input_pending(self) -> bool:
+        return not self._is_full_of_rows() and (not self._stream.ended or self._has_input())
 
     def _end_round(self) -> None:
         self._taken = 0
@@ -381,10 +389,11 @@ class JoinLoop:
                 self._output.answered(drained.references, pages, rows)
         return rows
 
-    def _leave(self, count: int, *, absent: int) -> None:
+    def _leave(self, count: int, *, absent: int, cache_hits: int = 0) -> None:
         with self._waits.lock:
             self.stats.tuples_out += count
             self.stats.absent += absent
+            self.stats.cache_hits += cache_hits
             self._waits.leave(count)
 
     def _is_finished(self) -> bool:

@@ -130,19 +130,19 @@ class ReadAhead:
 
     def _modelled(self, clock: ModelClock, partitions: Int64Array, following: Int64Array) -> PageSet:
         is_expected = self._expected is not None and np.array_equal(self._expected, partitions)
-        asked = self._asked if is_expected else clock.now()
+        asked = self._asked if is_expected else clock.moment()
         before = clock.operations.bytes_read
         with clock.lap() as load:
             pages = self._reader.read_runs(partitions)
         transfer_seconds = (clock.operations.bytes_read - before) / clock.costs.bytes_per_second
         arrival = asked + load.seconds - transfer_seconds
         self._disk_free = max(arrival, self._disk_free) + transfer_seconds
-        self._asked, self._expected = clock.now(), following
+        self._asked, self._expected = clock.moment(), following
         clock.sleep_until(self._disk_free)
         if not self._in_flight:
             self._expected = None
         elif clock.costs.most_in_flight == 1:
-            self._asked = clock.now()
+            self._asked = clock.moment()
         return pages
 
 

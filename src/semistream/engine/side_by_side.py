@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any
 
@@ -22,6 +23,23 @@ _STOP_SECONDS = 10.0
 """How long to wait for the disk phase to end; a read that hangs must not keep the caller from stopping."""
 
 
+_FULL = 0.9
+"""From this share of its slots on, the queue counts as full."""
+
+
+@dataclass(frozen=True)
+class _Passed:
+    """Tuples on their way to the disk phase; `chunk` is where they came from if nobody has looked for them yet."""
+
+    codes: Int64Array
+    partitions: Int32Array
+    references: Int64Array
+    chunk: Chunk | None = None
+
+    def __getitem__(self, some: slice) -> _Passed:
+        return _Passed(self.codes[some], self.partitions[some], self.references[some], self.chunk)
+
+
 class SideBySideLoop(JoinLoop):
     """Takes tuples in and reads pages at the same time, with a buffer of unanswered tuples in between.  # I_B
 
@@ -29,12 +47,17 @@ class SideBySideLoop(JoinLoop):
     a tuple. With a page choice of two buffers, one is loaded while the other is probed. On the wall clock the disk
     phase is a thread and each buffer has a loader thread; on the model clock work that runs side by side costs as much
     as the longer of the two.
+
+    With `shares_probes`, a stream phase that cannot keep the queue full leaves it to the disk phase to look for some
+    tuples in the cache, so that neither has to wait for the other where the cache answers nearly all. In joins of bare
+    keys only: rows would keep their whole batch in memory.
     """
 
-    def __init__(self, *, handover_slots: int, **parts: Any) -> None:
+    def __init__(self, *, handover_slots: int, shares_probes: bool = False, **parts: Any) -> None:
         super().__init__(**parts)
         self.handover_slots = handover_slots
-        self._handover: deque[tuple[Int64Array, Int32Array, Int64Array]] = deque()
+        self._shares_probes = shares_probes and self._rows is None and self._cache is not None
+        self._handover: deque[_Passed] = deque()
         self._handover_count = 0
         self._changed = Condition()
         self._stopping = False
@@ -69,28 +92,75 @@ class SideBySideLoop(JoinLoop):
     def _enter_seconds(self) -> float:
         return self._costs.hand_over_seconds
 
+    def _is_input_pending(self) -> bool:
+        return True  # the stream phase knows; until it says that no more will come, more may
+
     def _count_entered(self, operations: Operations, count: int) -> None:
         operations.hand_overs = count
 
     def _enter(self, chunk: Chunk, codes: Int64Array, partitions: Int32Array, rows: Int64Array) -> None:
-        references = self._references(chunk, rows)
+        self._pass(_Passed(codes, partitions, self._references(chunk, rows)))
+
+    def _pass(self, tuples: _Passed) -> None:
         with self._changed:
-            self._handover.append((codes, partitions, references))
-            self._handover_count += len(codes)
+            self._handover.append(tuples)
+            self._handover_count += len(tuples.codes)
             self._changed.notify_all()
+
+    def _take_some(self, room: int, limit_seconds: float) -> float:
+        spare = self.handover_slots // 2 - self._handover_count
+        if not self._shares_probes or spare <= 0 or self.waiting.count >= _FULL * self.waiting.capacity:
+            return super()._take_some(room, limit_seconds)
+        return self._take_unprobed(spare, limit_seconds)
+
+    def _take_unprobed(self, most: int, limit_seconds: float) -> float:
+        """Take a slice of the chunk in and pass it on as it is; return the seconds charged."""
+        chunk, start = self._chunk, self._used
+        assert chunk is not None
+        each_seconds = self._costs.take_seconds + self._costs.hand_over_seconds
+        if each_seconds and limit_seconds < most * each_seconds:
+            most = int(limit_seconds / each_seconds) + 1
+        count = min(self._available(chunk) - start, most)
+        some = slice(start, start + count)
+        self._waits.arrive(chunk, start, count)
+        references = self._references(chunk, chunk.rows[some])
+        self._pass(_Passed(chunk.codes[some], chunk.partitions[some], references, chunk))
+        self.stats.tuples_in += count
+        self._used += count
+        if self._used == len(chunk.codes):
+            self._chunk = None
+        self.clock.charge(Operations(takes=count, hand_overs=count))
+        return count * each_seconds
 
     def _fetch(self) -> None:
         """Move tuples from the buffer to the queue, as many as it has room for."""
         with self._changed:
-            while self._handover and (room := self.waiting.capacity - self.waiting.count):
-                codes, partitions, references = self._handover.popleft()
-                moved = self.waiting.add(codes[:room], partitions[:room], references[:room])
-                if moved < len(codes):
-                    self._handover.appendleft((codes[moved:], partitions[moved:], references[moved:]))
-                self._handover_count -= moved
-                self.clock.charge(Operations(takes=moved, appends=moved))
+            while self._handover and (room := self.waiting.capacity - self.waiting.count) > 0:
+                passed = self._handover.popleft()
+                self._handover_count -= len(passed.codes)
+                self.clock.charge(Operations(takes=min(len(passed.codes), room)))
+                if passed.chunk is not None:
+                    passed = self._look_for(passed, passed.chunk)
+                moved = self.waiting.add(passed.codes[:room], passed.partitions[:room], passed.references[:room])
+                self.clock.charge(Operations(appends=moved))
+                if moved < len(passed.codes):
+                    self._handover.appendleft(passed[moved:])
+                    self._handover_count += len(passed.codes) - moved
             if self._handover_count <= self.handover_slots // 2:
                 self._changed.notify_all()
+
+    def _look_for(self, passed: _Passed, chunk: Chunk) -> _Passed:
+        """Answer the tuples that are cached; return the others."""
+        cache = self._cache
+        assert cache is not None
+        with cache.guard:
+            slots = cache.probe(passed.codes, passed.partitions)
+            hits, misses = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+            absent = self._answer_from_cache(cache, chunk, passed.codes, passed.references, slots, hits)
+            cache.arrived(len(slots))
+        self._leave(len(hits), absent=absent, cache_hits=len(hits) - absent)
+        self.clock.charge(Operations(probes=len(slots), outputs=len(hits)))
+        return _Passed(passed.codes[misses], passed.partitions[misses], passed.references[misses])
 
     # On the model clock.
 
@@ -99,10 +169,12 @@ class SideBySideLoop(JoinLoop):
             with clock.lap() as disk:
                 self._fetch()
                 worked = self.waiting.count > 0
-                if worked:
+                if worked and self._choice.merges:
+                    self._read_round()
+                elif worked:
                     self._simulated_read(clock)
             with clock.lap() as stream:
-                self._take_in(disk.seconds if worked else float("inf"))
+                self._take_in(disk.seconds or float("inf"))
             clock.advance(max(disk.seconds, stream.seconds))
             if self._is_finished():
                 return
@@ -161,8 +233,7 @@ class SideBySideLoop(JoinLoop):
                     if self._input_over:
                         self._finish_by_demand()
                         continue
-                    partitions = self._choice.choose(self.waiting, input_pending=True)
-                    self._probe(partitions, self._reader.read(partitions))
+                    self._read_round()
             else:
                 self._disk_phase_reading_ahead()
         except BaseException as raised:

@@ -47,6 +47,8 @@ class Split:
     partitions are then as small as may be."""
     handover_bytes: int = 0
     """Memory between two phases that run side by side, at most a tenth of all."""
+    handover_share: float = 0.0
+    """Instead of bytes: its share of the memory."""
     whole_table: bool = False
     """Cache every master tuple, whatever the budget says."""
     table_if_it_fits: bool = False
@@ -119,7 +121,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
     cache_bytes = _cache_bytes(split, memory, read_bytes, read_bytes)
-    handover_bytes = min(split.handover_bytes, memory // 10)
+    handover_bytes = _handover_bytes(split, memory)
     runs_bytes = int((split.runs_share or 0) * memory)
     budget.reserve("disk buffer", min(memory, max(2 * runs_bytes, split.buffers * read_bytes)))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
@@ -182,7 +184,7 @@ def real_sizes(
     chunk_bytes = min(4_000_000, memory // 24)
     block_bytes = int(1.3 * read_bytes)  # with its codes, and what allocators lose
     cache_bytes = _cache_bytes(split, memory, read_bytes, block_bytes)
-    handover_bytes = min(split.handover_bytes, memory // 10)
+    handover_bytes = _handover_bytes(split, memory)
     handover_slots = int(handover_bytes / (20 + slot_bytes))
     fixed = {
         "index": store.index_bytes,
@@ -251,6 +253,10 @@ def _cache_bytes(split: Split, memory: int, read_bytes: int, block_bytes: int) -
     """Return the bytes of the cache; where it holds whole partitions, those of one at least."""
     wanted = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
     return max(wanted, block_bytes) if split.blocks else wanted
+
+
+def _handover_bytes(split: Split, memory: int) -> int:
+    return min(int(split.handover_share * memory) or split.handover_bytes, memory // 10)
 
 
 def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
