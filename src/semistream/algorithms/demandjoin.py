@@ -71,6 +71,6 @@ DEMANDJOIN = Recipe(
         "in_flight": 4,
         "measured": 1,
         "threads": 0,
-        "handover_share": 0.01,
+        "handover_share": 0.005,
     },
 )
