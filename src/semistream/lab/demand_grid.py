@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
-from semistream.core.costs import Operations, profile_named
 from semistream.core.flat_json import Scalar
-from semistream.lab.evidence import OPERATION_COLUMNS, Evidence, NotMeasuredError
+from semistream.lab.evidence import Evidence, NotMeasuredError
 from semistream.lab.plan import Plan
 from semistream.lab.point import Row
 
@@ -17,8 +16,6 @@ OURS, TUNED, AS_PUBLISHED = "DEMANDJOIN", "Best other, tuned", "Best other, as i
 TIE = 0.98
 """What is within two hundredths of the best counts as a tie."""
 _MEASURED, _EXPECTED = "rate_", "expected_"
-_TWO_PROCESSORS = ("p-cachejoin", "op-cachejoin")
-_LITTLE_READING = 0.7
 
 
 @dataclass(frozen=True)
@@ -60,19 +57,13 @@ class Cell:
         """Why the cell is lost, in one sentence."""
         if not self.is_lost:
             return ""
-        if self.best in _TWO_PROCESSORS and self._reading_share() < _LITTLE_READING:
-            return "The processor is the limit, and its two phases run on two of them; DEMANDJOIN has one."
         gap = float(self.tuned["service_rate"] or 0) - self.rate
         if gap < sum(float(row.get("confidence") or 0) for row in (self.ours, self.tuned)):
             return "Not sure: the confidence intervals of the two overlap."
         ours, other = (_bytes_per_tuple(row) for row in (self.ours, self.tuned))
+        if ours <= other:
+            return "DEMANDJOIN reads no more for a tuple: the processors are the limit."
         return f"{self.best} reads {other:,.0f} bytes for a tuple, DEMANDJOIN {ours:,.0f}."
-
-    def _reading_share(self) -> float:
-        """Return the part of the time in which DEMANDJOIN's disk is at work."""
-        operations = Operations(**{name: float(self.ours.get(f"operations_{name}") or 0) for name in OPERATION_COLUMNS})
-        reading = Operations(operations.seeks, operations.continuations, operations.bytes_read)
-        return profile_named(self.profile).seconds(reading) / float(self.ours["seconds"] or 1)
 
     def row(self) -> Mapping[str, Scalar]:
         """Return the cell as a flat object."""

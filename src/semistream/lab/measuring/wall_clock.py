@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.measure import Measurement, measure
+from semistream.algorithms.measure import MOST_TUPLES, Measurement, measure
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.errors import InvalidSettingError, SemistreamError
@@ -58,6 +58,7 @@ def run(point: Point, tables: Path) -> Row:
         accounting="papers",
         seed=point.seed,
         parameters=parameters,
+        most_tuples=int(point.option("most_tuples", MOST_TUPLES)),
         progress=timed.after_round,
     )
     return {
