@@ -25,7 +25,7 @@ from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes, runs_share_for
+from semistream.engine.sizing import ROW_SHARE, Sizes, handover_share_for, papers_sizes, real_sizes, runs_share_for
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
@@ -84,6 +84,9 @@ class Assembly:
         if self._split.runs_share is None:
             share = runs_share_for(self._costs, budget.total_bytes, on_model_clock=clock.is_model)
             self._split = replace(self._split, runs_share=share)
+        if self._split.handover_share is None:
+            share = handover_share_for(self._split.runs_share or 0.0, budget.total_bytes, _table_bytes(store))
+            self._split = replace(self._split, handover_share=share)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0
@@ -265,14 +268,18 @@ def check_parameters(recipe: Recipe, given: Mapping[str, float]) -> None:
 
 
 def _mean_page_bytes(store: MasterStore) -> float:
-    return store.range_bytes(0, store.page_count - 1) / store.page_count if store.page_count else 1.0
+    return _table_bytes(store) / store.page_count if store.page_count else 1.0
+
+
+def _table_bytes(store: MasterStore) -> int:
+    return store.range_bytes(0, store.page_count - 1) if store.page_count else 0
 
 
 def _variable_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
     """Estimate what the named columns of a row take beyond fixed widths, by the mean size of a row."""
     if not columns or not store.row_count:
         return 0.0
-    mean = store.range_bytes(0, store.page_count - 1) / store.row_count
+    mean = _table_bytes(store) / store.row_count
     variable = [field.name for field in store.schema if fixed_width(field.type) is None]
     rest = max(8.0, mean - sum(fixed_width(field.type) or 0 for field in store.schema)) / max(1, len(variable))
     return rest * sum(name in variable for name in columns)

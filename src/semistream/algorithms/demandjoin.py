@@ -55,7 +55,7 @@ DEMANDJOIN = Recipe(
         cache_share=parameters["cache_share"],
         cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
         partition_bytes=8,
-        handover_share=parameters["handover_share"],
+        handover_share=parameters["handover_share"] or None,
         table_if_it_fits=bool(parameters["balance"]),
     ),
     parameters={
@@ -71,6 +71,6 @@ DEMANDJOIN = Recipe(
         "in_flight": 4,
         "measured": 1,
         "threads": 0,
-        "handover_share": 0.005,
+        "handover_share": 0,
     },
 )

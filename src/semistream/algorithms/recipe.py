@@ -45,7 +45,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "entry": (0.01, 1000),
     "gaps": (0, 1),
     "handover_bytes": (1_000, 1e12),
-    "handover_share": (0.0001, 0.1),
+    "handover_share": (0, 0.1),
     "in_flight": (0, 64),
     "measured": (0, 1),
     "most_windows": (1, 100_000),

@@ -48,9 +48,9 @@ class SideBySideLoop(JoinLoop):
     phase is a thread and each buffer has a loader thread; on the model clock work that runs side by side costs as much
     as the longer of the two.
 
-    With `shares_probes`, a stream phase that cannot keep the queue full leaves it to the disk phase to look for some
-    tuples in the cache, so that neither has to wait for the other where the cache answers nearly all. In joins of bare
-    keys only: rows would keep their whole batch in memory.
+    With `shares_probes`, a stream phase that has no time to keep the queue full leaves it to the disk phase to look for
+    some tuples in the cache, so that neither has to wait for the other where the cache answers nearly all. In joins of
+    bare keys only: rows would keep their whole batch in memory.
     """
 
     def __init__(self, *, handover_slots: int, shares_probes: bool = False, **parts: Any) -> None:
@@ -59,6 +59,8 @@ class SideBySideLoop(JoinLoop):
         self._shares_probes = shares_probes and self._rows is None and self._cache is not None
         self._handover: deque[_Passed] = deque()
         self._handover_count = 0
+        self._lacked_room = False
+        """Whether the stream phase stopped last time because the buffer was full, and not for want of time or input."""
         self._changed = Condition()
         self._stopping = False
         self._input_over = False
@@ -107,9 +109,14 @@ class SideBySideLoop(JoinLoop):
             self._handover_count += len(tuples.codes)
             self._changed.notify_all()
 
+    def _take_in(self, limit_seconds: float = float("inf")) -> None:
+        super()._take_in(limit_seconds)
+        self._lacked_room = self._room() <= 0
+
     def _take_some(self, room: int, limit_seconds: float) -> float:
         spare = self.handover_slots // 2 - self._handover_count
-        if not self._shares_probes or spare <= 0 or self.waiting.count >= _FULL * self.waiting.capacity:
+        is_behind = not self._lacked_room and self.waiting.count < _FULL * self.waiting.capacity
+        if not self._shares_probes or not is_behind or spare <= 0:
             return super()._take_some(room, limit_seconds)
         return self._take_unprobed(spare, limit_seconds)
 

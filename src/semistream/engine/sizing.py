@@ -20,6 +20,7 @@ _FEWEST_SLOTS = 64
 _LEAST_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
 _LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
+_LEAST_HANDOVER_SHARE, _MOST_HANDOVER_SHARE = 0.005, 0.02
 _ROUND_SECONDS = 250e-6
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
@@ -47,8 +48,8 @@ class Split:
     partitions are then as small as may be."""
     handover_bytes: int = 0
     """Memory between two phases that run side by side, at most a tenth of all."""
-    handover_share: float = 0.0
-    """Instead of bytes: its share of the memory."""
+    handover_share: float | None = 0.0
+    """Instead of bytes: its share of the memory, or as suits the reads if it is None."""
     whole_table: bool = False
     """Cache every master tuple, whatever the budget says."""
     table_if_it_fits: bool = False
@@ -100,6 +101,17 @@ def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool) -> 
     latency_seconds = costs.seek_seconds + (0.0 if on_model_clock else _ROUND_SECONDS)
     most = _MOST_RUNS_SHARE if on_model_clock else min(0.05, max(0.02, memory / 1e9))
     return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_seconds * costs.bytes_per_second / memory)))
+
+
+def handover_share_for(runs_share: float, memory: int, table_bytes: int) -> float:
+    """Return which share of the memory the buffer between two phases should have, where reads bring runs.
+
+    While the disk phase joins one read, the stream phase must have room for what the next one lets in: that is twice
+    the part of the waiting tuples that a read is of the table, and a tuple takes several times less room there than in
+    the queue.
+    """
+    wanted = 0.5 * runs_share * memory / max(1, table_bytes)
+    return min(_MOST_HANDOVER_SHARE, max(_LEAST_HANDOVER_SHARE, wanted))
 
 
 def partition_pages(store: MasterStore, read_bytes: int) -> int:
@@ -256,7 +268,7 @@ def _cache_bytes(split: Split, memory: int, read_bytes: int, block_bytes: int) -
 
 
 def _handover_bytes(split: Split, memory: int) -> int:
-    return min(int(split.handover_share * memory) or split.handover_bytes, memory // 10)
+    return min(int((split.handover_share or 0) * memory) or split.handover_bytes, memory // 10)
 
 
 def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
