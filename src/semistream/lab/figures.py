@@ -135,6 +135,7 @@ def _grid(figure: Figure, plan: Plan, curves: Sequence[Curve]) -> None:
         style = {**stroke.line(), "color": shade, "markerfacecolor": shade, "markeredgecolor": shade, "markersize": 4}
         right.plot(_places(plan), curve.y / plan.metric.unit, label=curve.label, **style)
     _dress(right, plan, curves)
+    right.tick_params(axis="x", rotation=35)
     right.legend(title=second_axis(plan), loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
