@@ -12,7 +12,9 @@ from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
 from semistream.engine.sizing import runs_share_for
+from semistream.joining import join
 from semistream.store.memory import MemoryStore
+from semistream.store.wrapping import WrappingStore
 from semistream.workload import AbsentKeys, Workload, ZipfKeys
 
 ROWS = 50_000
@@ -90,3 +92,23 @@ def test_a_disk_of_one_request_still_reads_while_pages_are_joined() -> None:
     one = replace(SSD, most_in_flight=1, probe_seconds=1e-6)
     ahead, alone = measured("2MB", one), measured("2MB", one, parameters={"in_flight": 0})
     assert ahead.service_rate > 1.05 * alone.service_rate
+
+
+class LargeIndex(WrappingStore):
+    """A table with a third of a megabyte of index."""
+
+    @property
+    def index_bytes(self) -> int:
+        return 333_000
+
+
+@pytest.mark.parametrize("algorithm", ["demandjoin", "cachejoin", "hybridjoin", "sscj"])
+def test_a_large_index_shrinks_the_other_parts_instead_of_leaving_no_room_to_wait(algorithm: str) -> None:
+    table = pa.table({"key": np.arange(1, ROWS + 1, dtype=np.int64), "name": ["x" * 20] * ROWS})
+    store = LargeIndex(MemoryStore(table, "key", rows_per_page=68))
+    stream = pa.table({"key": np.arange(1, 2001, dtype=np.int64), "value": np.arange(2000)})
+    joined = join(stream.to_batches(), store, on="key", how="left", memory="600kB", algorithm=algorithm)
+    assert sum(batch.num_rows for batch in joined) == 2000
+    assert joined.stats.memory_bytes["index"] == 333_000
+    assert joined.stats.memory_bytes["waiting tuples"] > 30_000
+    assert sum(joined.stats.memory_bytes.values()) <= 600_000

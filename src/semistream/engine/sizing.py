@@ -185,25 +185,26 @@ def real_sizes(
     tuple `cached_slot_bytes` is what it takes in columns of fixed width and `cached_variable_bytes` in all others.
     """
     memory = budget.total_bytes
-    usual = min(max(memory // 64, 64_000), 1_000_000)
+    divided = max(memory // 4, memory - store.index_bytes)  # the index has its size, whatever the shares of the others
+    usual = min(max(divided // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     if split.runs_share:
         pages = _smallest_pages(store, 32 + split.partition_bytes, memory)
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
-    output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
+    output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
-    chunk_bytes = min(4_000_000, memory // 24)
+    chunk_bytes = min(4_000_000, divided // 24)
     block_bytes = int(1.3 * read_bytes)  # with its codes, and what allocators lose
-    cache_bytes = _cache_bytes(split, memory, read_bytes, block_bytes)
+    cache_bytes = _cache_bytes(split, divided, read_bytes, block_bytes)
     handover_bytes = _handover_bytes(split, memory)
     handover_slots = int(handover_bytes / (20 + slot_bytes))
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": max((split.buffers + 2) * read_bytes, 3 * int((split.runs_share or 0) * memory)),
+        "disk buffer": max((split.buffers + 2) * read_bytes, 3 * int((split.runs_share or 0) * divided)),
         "output": 4 * output_bytes + output_slots * slot_bytes,
-        "work space": memory // 16,
+        "work space": divided // 16,
         "input": 2 * chunk_bytes,
         "cache": cache_bytes,
         "handover buffer": handover_bytes,
@@ -242,7 +243,7 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, int((split.runs_share or 0) * memory) // read_bytes),
+        run_partitions=max(1, int((split.runs_share or 0) * divided) // read_bytes),
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
         holds_table=holds_table,
