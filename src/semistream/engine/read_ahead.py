@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -69,7 +69,7 @@ class ReadAhead:
         if isinstance(self._clock, ModelClock):
             return self._modelled(self._clock, partitions, following)
         if not self._in_flight:
-            part = self._read_part(partitions)
+            part = _read_part(self._reader.prepared_runs(partitions))
             self._learn(partitions, [part])
             return part.pages
         loading, self._loading = self._loading, None
@@ -95,7 +95,7 @@ class ReadAhead:
         ends = [*starts[1:].tolist(), len(partitions)]
         threads = self._threads
         parts = [
-            threads.submit(self._read_part, partitions[start:end])
+            threads.submit(_read_part, self._reader.prepared_runs(partitions[start:end]))
             for start, end in zip(starts.tolist(), ends, strict=True)
         ]
         return _Loading(partitions, starts, parts)
@@ -118,11 +118,6 @@ class ReadAhead:
             return _LATENCY_BYTES
         request_seconds, byte_seconds = self._costs.costs
         return request_seconds / byte_seconds
-
-    def _read_part(self, partitions: Int64Array) -> _Part:
-        began = time.perf_counter()
-        pages = self._reader.read_runs(partitions)
-        return _Part(pages, began, time.perf_counter())
 
     def _loaded(self, loading: _Loading) -> PageSet:
         parts = _finished(loading)
@@ -155,6 +150,12 @@ class ReadAhead:
         elif clock.costs.most_in_flight == 1:
             self._asked = clock.now()
         return pages
+
+
+def _read_part(read: Callable[[], PageSet]) -> _Part:
+    began = time.perf_counter()
+    pages = read()
+    return _Part(pages, began, time.perf_counter())
 
 
 def _finished(loading: _Loading) -> list[_Part]:

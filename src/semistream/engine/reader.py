@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Lock
 
 import numpy as np
@@ -65,6 +65,15 @@ class PartitionReader:
         ends = np.append(starts[1:], len(partitions)) - 1
         return self._read(first[starts], last[ends], continued=False, in_flight=len(starts))
 
+    def prepared_runs(self, partitions: Int64Array) -> Callable[[], PageSet]:
+        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already."""
+        first, last = self.partitions.pages_of(partitions)
+        starts = run_starts(partitions)
+        ends = np.append(starts[1:], len(partitions)) - 1
+        first, last = first[starts], last[ends]
+        self._count(first, last, continued=False, in_flight=len(starts))
+        return self._store.prepared_read(first, last)
+
     def read_demanded(
         self, drained: Drained, read_bytes: int, *, across: bool
     ) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
@@ -100,6 +109,10 @@ class PartitionReader:
 
     def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
         pages = self._store.read(first, last)
+        self._count(first, last, continued=continued, in_flight=in_flight)
+        return pages
+
+    def _count(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> None:
         size_bytes = self._store.ranges_bytes(first, last)
         stats = self._stats
         with self._lock:
@@ -116,7 +129,6 @@ class PartitionReader:
                 bytes_read=size_bytes,
             )
         )
-        return pages
 
 
 def run_starts(partitions: Int64Array) -> Int64Array:
