@@ -78,8 +78,13 @@ class Assembly:
         self._split = recipe.split(self._parameters)
         if plan is not None:  # rows have their places for good
             self._split = replace(self._split, table_if_it_fits=False)
+            if "balance" in recipe.parameters and "cache_share" not in (parameters or {}) and not clock.is_model:
+                # No balance will make the cache smaller, and the buffers of rows leave half of the memory to share.
+                self._split = replace(self._split, cache_share=self._split.cache_share / 2)
         if self._split.runs_share is None:
-            share = runs_share_for(self._costs, budget.total_bytes, on_model_clock=clock.is_model)
+            share = runs_share_for(
+                self._costs, budget.total_bytes, on_model_clock=clock.is_model, accounting=accounting
+            )
             self._split = replace(self._split, runs_share=share)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])

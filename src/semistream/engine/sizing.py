@@ -20,7 +20,8 @@ _FEWEST_SLOTS = 64
 _LEAST_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
 _LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
-_ROUND_SECONDS = 250e-6
+_MOST_PAPERS_RUNS_SHARE = 0.08
+_ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 600e-6
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
@@ -87,17 +88,23 @@ class Sizes:
     """What a cached tuple takes, with all that policies need for it."""
 
 
-def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool) -> float:
+def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool, accounting: str = "real") -> float:
     """Return which share of the memory each buffer for reads of runs should have.
 
     The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
     of a request hides most of that. More would only take memory from waiting tuples. In real time a round of the loop
-    takes its time whatever it reads, which counts like latency, but there are three buffers, and little memory has
-    other uses before them.
+    takes its time whatever it reads, which counts like latency. By the bytes we allocate there are three buffers, and
+    little memory has other uses before them; as the papers count there are two, and so few tuples wait for what a read
+    brings that it pays to bring more.
     """
-    latency_seconds = costs.seek_seconds + (0.0 if on_model_clock else _ROUND_SECONDS)
-    most = _MOST_RUNS_SHARE if on_model_clock else min(0.05, max(0.02, memory / 1e9))
-    return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_seconds * costs.bytes_per_second / memory)))
+    if on_model_clock:
+        round_seconds, most = 0.0, _MOST_RUNS_SHARE
+    elif accounting == "papers":
+        round_seconds, most = _PAPERS_ROUND_SECONDS, _MOST_PAPERS_RUNS_SHARE
+    else:
+        round_seconds, most = _ROUND_SECONDS, min(0.05, max(0.02, memory / 1e9))
+    latency_bytes = (costs.seek_seconds + round_seconds) * costs.bytes_per_second
+    return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_bytes / memory)))
 
 
 def partition_pages(store: MasterStore, read_bytes: int) -> int:
