@@ -38,6 +38,10 @@ _FINISH_SHARE = 12
 """The reads that finish a run by demand may take one part in so many of the memory."""
 
 
+_PARTITION_SHARE = 0.25
+"""Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
+
+
 class Assembly:
     """The parts of one join: sizes, reader, statistics, and once it has been started what its runs share.
 
@@ -86,6 +90,9 @@ class Assembly:
                 self._costs, budget.total_bytes, on_model_clock=clock.is_model, accounting=accounting
             )
             self._split = replace(self._split, runs_share=share)
+        if not clock.is_model:  # where small steps are not free
+            latency_bytes = self._costs.seek_seconds * self._costs.bytes_per_second
+            self._split = replace(self._split, least_partition_bytes=latency_bytes * _PARTITION_SHARE)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0

@@ -21,6 +21,7 @@ _LEAST_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
 _LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
 _MOST_PAPERS_RUNS_SHARE = 0.08
+_MANY_PARTITIONS = 4096
 _ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 600e-6
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
@@ -46,6 +47,8 @@ class Split:
     runs_share: float | None = 0.0
     """Reads bring runs of partitions, in memory of this share of all, or as suits the disk if it is None;
     partitions are then as small as may be."""
+    least_partition_bytes: float = 0.0
+    """Where reads bring runs: partitions are about so large at least, unless the table would have few of them."""
     handover_bytes: int = 0
     """Memory between two phases that run side by side, at most a tenth of all."""
     whole_table: bool = False
@@ -107,7 +110,7 @@ def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool, acc
     return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_bytes / memory)))
 
 
-def partition_pages(store: MasterStore, read_bytes: int) -> int:
+def partition_pages(store: MasterStore, read_bytes: float) -> int:
     """Return how many pages come nearest to a read of this size, at least one."""
     if not store.page_count:
         return 1
@@ -121,7 +124,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     wanted = _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES
     pages = partition_pages(store, min(wanted, memory // 16))
     if split.runs_share:
-        pages = _smallest_pages(store, split.partition_bytes, memory)
+        pages = _smallest_pages(split, store, split.partition_bytes, memory)
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
@@ -181,7 +184,7 @@ def real_sizes(
     usual = min(max(memory // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     if split.runs_share:
-        pages = _smallest_pages(store, 32 + split.partition_bytes, memory)
+        pages = _smallest_pages(split, store, 32 + split.partition_bytes, memory)
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, memory // 40) if slot_bytes else 0
@@ -243,9 +246,15 @@ def real_sizes(
     )
 
 
-def _smallest_pages(store: MasterStore, partition_bytes: int, memory: int) -> int:
-    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most."""
-    return max(1, -(-store.page_count * partition_bytes * 32 // memory))
+def _smallest_pages(split: Split, store: MasterStore, partition_bytes: int, memory: int) -> int:
+    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most.
+
+    More if they are to be larger, but then not so many that few partitions are left to choose from.
+    """
+    pages = max(1, -(-store.page_count * partition_bytes * 32 // memory))
+    if not split.least_partition_bytes:
+        return pages
+    return max(pages, min(store.page_count // _MANY_PARTITIONS, partition_pages(store, split.least_partition_bytes)))
 
 
 def _wanted_read_bytes(split: Split, store: MasterStore) -> int:
