@@ -11,7 +11,7 @@ import pytest
 from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
-from semistream.engine.sizing import runs_share_for
+from semistream.engine.buffer_shares import runs_share_for
 from semistream.joining import join
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore

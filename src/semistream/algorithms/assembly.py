@@ -15,6 +15,7 @@ from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.balance import MemoryBalance
+from semistream.engine.buffer_shares import handover_share_for, runs_share_for
 from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
@@ -25,7 +26,7 @@ from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import ROW_SHARE, Sizes, handover_share_for, papers_sizes, real_sizes, runs_share_for
+from semistream.engine.sizing import ROW_SHARE, Sizes, Split, papers_sizes, real_sizes
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
@@ -36,6 +37,10 @@ from semistream.store.contract import MasterStore
 
 _FINISH_SHARE = 12
 """The reads that finish a run by demand may take one part in so many of the memory."""
+
+
+_PARTITION_SHARE = 0.25
+"""Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
 
 
 class Assembly:
@@ -75,18 +80,8 @@ class Assembly:
         check_parameters(recipe, parameters or {})
         self._parameters = {**recipe.parameters, **(parameters or {})}
         self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
-        self._split = recipe.split(self._parameters)
         self._side_by_side = _runs_side_by_side(recipe, self._parameters, on_model_clock=clock.is_model)
-        if not self._side_by_side:
-            self._split = replace(self._split, handover_share=0.0)
-        if plan is not None:  # rows have their places for good
-            self._split = replace(self._split, table_if_it_fits=False)
-        if self._split.runs_share is None:
-            share = runs_share_for(self._costs, budget.total_bytes, on_model_clock=clock.is_model)
-            self._split = replace(self._split, runs_share=share)
-        if self._split.handover_share is None:
-            share = handover_share_for(self._split.runs_share or 0.0, budget.total_bytes, _table_bytes(store))
-            self._split = replace(self._split, handover_share=share)
+        self._split = self._adapted_split(accounting, is_cache_given="cache_share" in (parameters or {}))
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0
@@ -196,6 +191,28 @@ class Assembly:
             return None
         sizes = self.sizes
         return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
+
+    def _adapted_split(self, accounting: str, *, is_cache_given: bool) -> Split:
+        """Return how the recipe divides memory, with what it leaves open set as suits the clock, the disk and rows."""
+        split, costs, memory = self.recipe.split(self._parameters), self._costs, self.budget.total_bytes
+        changes: dict[str, Any] = {}
+        runs_share = split.runs_share
+        if runs_share is None:
+            runs_share = runs_share_for(costs, memory, on_model_clock=self.clock.is_model, accounting=accounting)
+            changes["runs_share"] = runs_share
+        if not self._side_by_side:
+            changes["handover_share"] = 0.0
+        elif split.handover_share is None:
+            changes["handover_share"] = handover_share_for(runs_share, memory, _table_bytes(self._store))
+        if not self.clock.is_model:  # where small steps are not free
+            latency_bytes = costs.seek_seconds * costs.bytes_per_second
+            changes["least_partition_bytes"] = latency_bytes * _PARTITION_SHARE
+        if self.plan is not None:  # rows have their places for good
+            changes["table_if_it_fits"] = False
+            if "balance" in self._parameters and not is_cache_given and not self.clock.is_model:
+                # No balance will make the cache smaller, and the buffers of rows leave half of the memory to share.
+                changes["cache_share"] = split.cache_share / 2
+        return replace(split, **changes)
 
     def _sizes(self, accounting: str) -> Sizes:
         if accounting == "papers":

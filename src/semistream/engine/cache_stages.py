@@ -158,11 +158,11 @@ class CachedTuples(CacheStage):
         output: Output | None,
     ) -> int:
         """Answer from the cached rows."""
-        self.cache.use(slots)
+        absent = self.cache.use(slots)
         self._answered += len(slots)
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
-        return int(self.cache.is_absent(slots).sum())
+        return absent
 
     def after_read(
         self,

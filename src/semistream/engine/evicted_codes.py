@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.compile import kernel
 from semistream.engine.code_table import CodeTable
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
@@ -35,7 +36,7 @@ class EvictedCodes:
 
     def add(self, codes: Int64Array) -> None:
         """Remember codes that have been overwritten, each of them once."""
-        new = codes[_is_sampled(codes)]
+        new = codes[_sampled(codes)]
         new = new[self._table.find(new) < 0][-self._places :]
         if not len(new):
             return
@@ -48,9 +49,9 @@ class EvictedCodes:
 
     def asked_for(self, codes: Int64Array, counts: Int32Array) -> int:
         """Estimate how many of some tuples, `counts` for each code, asked for codes that were overwritten."""
-        sampled = _is_sampled(codes)
-        known = self._table.find(codes[sampled]) >= 0
-        return int(counts[sampled][known].sum()) * self.SAMPLED
+        places = _sampled(codes)
+        known = self._table.find(codes[places]) >= 0
+        return int(counts[places[known]].sum()) * self.SAMPLED
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""
@@ -58,6 +59,17 @@ class EvictedCodes:
         assert np.array_equal(np.sort(self._table.find(used)), np.arange(self._count))
 
 
-def _is_sampled(codes: Int64Array) -> BoolArray:
-    sampled: BoolArray = (codes.view(np.uint64) * _FACTOR) >> np.uint64(64 - _SAMPLE_BITS) == 0
-    return sampled
+def _sampled(codes: Int64Array) -> Int64Array:
+    """Return the places of the codes that are followed."""
+    places = np.empty(len(codes), dtype=np.int64)
+    return places[: _find_sampled(codes, places)]
+
+
+@kernel
+def _find_sampled(codes: Int64Array, places: Int64Array) -> int:
+    count = 0
+    for index in range(codes.shape[0]):
+        if (np.uint64(codes[index]) * _FACTOR) >> np.uint64(64 - _SAMPLE_BITS) == 0:
+            places[count] = index
+            count += 1
+    return count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,8 +16,10 @@ from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.reader import PartitionReader, run_starts
 from semistream.store.contract import PageSet
 
-_PART_BYTES = 1_000_000
-"""A run is read by several requests only if each of them brings so much."""
+_PART_BYTES = 4_000_000
+"""A run is read by several requests only if each of them brings so much: the system parts long ones itself."""
+_LATENCY_BYTES = 300_000
+"""What comes in the latency of a request, as long as nothing is measured."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class ReadAhead:
         if isinstance(self._clock, ModelClock):
             return self._modelled(self._clock, partitions, following)
         if not self._in_flight:
-            part = self._read_part(partitions)
+            part = _read_part(self._reader.prepared_runs(partitions))
             self._learn(partitions, [part])
             return part.pages
         loading, self._loading = self._loading, None
@@ -93,25 +95,29 @@ class ReadAhead:
         ends = [*starts[1:].tolist(), len(partitions)]
         threads = self._threads
         parts = [
-            threads.submit(self._read_part, partitions[start:end])
+            threads.submit(_read_part, self._reader.prepared_runs(partitions[start:end]))
             for start, end in zip(starts.tolist(), ends, strict=True)
         ]
         return _Loading(partitions, starts, parts)
 
     def _part_starts(self, partitions: Int64Array) -> Int64Array:
-        """Part a read, between its runs if there are enough of them."""
+        """Part a read, between its runs if there are enough of them, so far as their latencies are worth a thread."""
+        size_bytes = len(partitions) * self._reader.mean_partition_bytes
         runs = run_starts(partitions)
-        large = int(len(partitions) * self._reader.mean_partition_bytes / _PART_BYTES)
-        count = min(self._in_flight, len(partitions), max(len(runs), large))
+        latencies = int(len(runs) * self._latency_bytes() / size_bytes) + 1
+        count = min(self._in_flight, len(partitions), max(min(len(runs), latencies), int(size_bytes / _PART_BYTES)))
+        if count <= 1:
+            return runs[:1]
         starts = np.arange(count) * len(partitions) // count
         if len(runs) < count:
             return starts
         return np.unique(runs[np.searchsorted(runs, starts, side="right") - 1])
 
-    def _read_part(self, partitions: Int64Array) -> _Part:
-        began = time.perf_counter()
-        pages = self._reader.read_runs(partitions)
-        return _Part(pages, began, time.perf_counter())
+    def _latency_bytes(self) -> float:
+        if self._costs is None:
+            return _LATENCY_BYTES
+        request_seconds, byte_seconds = self._costs.costs
+        return request_seconds / byte_seconds
 
     def _loaded(self, loading: _Loading) -> PageSet:
         parts = _finished(loading)
@@ -144,6 +150,12 @@ class ReadAhead:
         elif clock.costs.most_in_flight == 1:
             self._asked = clock.moment()
         return pages
+
+
+def _read_part(read: Callable[[], PageSet]) -> _Part:
+    began = time.perf_counter()
+    pages = read()
+    return _Part(pages, began, time.perf_counter())
 
 
 def _finished(loading: _Loading) -> list[_Part]:

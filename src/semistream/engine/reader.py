@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Lock
 
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
+from semistream.core.compile import kernel
 from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.partitions import Partitions
@@ -60,10 +61,21 @@ class PartitionReader:
 
     def read_runs(self, partitions: Int64Array) -> PageSet:
         """Read partitions, which must ascend, neighbours by one request and as one range."""
-        first, last = self.partitions.pages_of(partitions)
+        first, last = self._runs(partitions)
+        return self._read(first, last, continued=False, in_flight=len(first))
+
+    def prepared_runs(self, partitions: Int64Array) -> Callable[[], PageSet]:
+        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already."""
+        first, last = self._runs(partitions)
+        self._count(first, last, continued=False, in_flight=len(first))
+        return self._store.prepared_read(first, last)
+
+    def _runs(self, partitions: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the first and the last page of each run."""
         starts = run_starts(partitions)
-        ends = np.append(starts[1:], len(partitions)) - 1
-        return self._read(first[starts], last[ends], continued=False, in_flight=len(starts))
+        ends = np.empty_like(starts)
+        ends[:-1], ends[-1:] = starts[1:], len(partitions)
+        return self.partitions.pages_of(partitions[starts])[0], self.partitions.pages_of(partitions[ends - 1])[1]
 
     def read_demanded(
         self, drained: Drained, read_bytes: int, *, across: bool
@@ -100,6 +112,10 @@ class PartitionReader:
 
     def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
         pages = self._store.read(first, last)
+        self._count(first, last, continued=continued, in_flight=in_flight)
+        return pages
+
+    def _count(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> None:
         size_bytes = self._store.ranges_bytes(first, last)
         stats = self._stats
         with self._lock:
@@ -116,13 +132,19 @@ class PartitionReader:
                 bytes_read=size_bytes,
             )
         )
-        return pages
 
 
 def run_starts(partitions: Int64Array) -> Int64Array:
     """Return where runs of neighbours start among ascending partitions."""
-    breaks = np.flatnonzero(partitions[1:] - partitions[:-1] > 1)
-    starts = np.zeros(len(breaks) + 1, dtype=np.int64)  # several times cheaper than np.diff with something prepended
-    starts[1:] = breaks
-    starts[1:] += 1
-    return starts[: len(partitions)]
+    starts = np.empty(len(partitions), dtype=np.int64)
+    return starts[: _run_starts(partitions, starts)]
+
+
+@kernel
+def _run_starts(partitions: Int64Array, starts: Int64Array) -> int:
+    count = 0
+    for index in range(partitions.shape[0]):
+        if index == 0 or partitions[index] - partitions[index - 1] > 1:
+            starts[count] = index
+            count += 1
+    return count

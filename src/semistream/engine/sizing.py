@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semistream.core.budget import MemoryBudget, format_bytes
-from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
@@ -19,9 +18,7 @@ _PAPERS_READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole page
 _FEWEST_SLOTS = 64
 _LEAST_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
-_LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
-_LEAST_HANDOVER_SHARE, _MOST_HANDOVER_SHARE = 0.005, 0.02
-_ROUND_SECONDS = 250e-6
+_MANY_PARTITIONS = 4096
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
@@ -46,6 +43,8 @@ class Split:
     runs_share: float | None = 0.0
     """Reads bring runs of partitions, in memory of this share of all, or as suits the disk if it is None;
     partitions are then as small as may be."""
+    least_partition_bytes: float = 0.0
+    """Where reads bring runs: partitions are about so large at least, unless the table would have few of them."""
     handover_bytes: int = 0
     """Memory between two phases that run side by side, at most a tenth of all."""
     handover_share: float | None = 0.0
@@ -90,31 +89,7 @@ class Sizes:
     """What a cached tuple takes, with all that policies need for it."""
 
 
-def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool) -> float:
-    """Return which share of the memory each buffer for reads of runs should have.
-
-    The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
-    of a request hides most of that. More would only take memory from waiting tuples. In real time a round of the loop
-    takes its time whatever it reads, which counts like latency, but there are three buffers, and little memory has
-    other uses before them.
-    """
-    latency_seconds = costs.seek_seconds + (0.0 if on_model_clock else _ROUND_SECONDS)
-    most = _MOST_RUNS_SHARE if on_model_clock else min(0.05, max(0.02, memory / 1e9))
-    return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_seconds * costs.bytes_per_second / memory)))
-
-
-def handover_share_for(runs_share: float, memory: int, table_bytes: int) -> float:
-    """Return which share of the memory the buffer between two phases should have, where reads bring runs.
-
-    While the disk phase joins one read, the stream phase must have room for what the next one lets in: that is twice
-    the part of the waiting tuples that a read is of the table, and a tuple takes several times less room there than in
-    the queue.
-    """
-    wanted = 0.5 * runs_share * memory / max(1, table_bytes)
-    return min(_MOST_HANDOVER_SHARE, max(_LEAST_HANDOVER_SHARE, wanted))
-
-
-def partition_pages(store: MasterStore, read_bytes: int) -> int:
+def partition_pages(store: MasterStore, read_bytes: float) -> int:
     """Return how many pages come nearest to a read of this size, at least one."""
     if not store.page_count:
         return 1
@@ -128,7 +103,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     wanted = _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES
     pages = partition_pages(store, min(wanted, memory // 16))
     if split.runs_share:
-        pages = _smallest_pages(store, split.partition_bytes, memory)
+        pages = _smallest_pages(split, store, split.partition_bytes, memory)
     row_bytes = _mean_row_bytes(store)
     read_bytes = _partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
@@ -189,7 +164,7 @@ def real_sizes(
     usual = min(max(divided // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     if split.runs_share:
-        pages = _smallest_pages(store, 32 + split.partition_bytes, memory)
+        pages = _smallest_pages(split, store, 32 + split.partition_bytes, memory)
     read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
@@ -251,9 +226,15 @@ def real_sizes(
     )
 
 
-def _smallest_pages(store: MasterStore, partition_bytes: int, memory: int) -> int:
-    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most."""
-    return max(1, -(-store.page_count * partition_bytes * 32 // memory))
+def _smallest_pages(split: Split, store: MasterStore, partition_bytes: int, memory: int) -> int:
+    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most.
+
+    More if they are to be larger, but then not so many that few partitions are left to choose from.
+    """
+    pages = max(1, -(-store.page_count * partition_bytes * 32 // memory))
+    if not split.least_partition_bytes:
+        return pages
+    return max(pages, min(store.page_count // _MANY_PARTITIONS, partition_pages(store, split.least_partition_bytes)))
 
 
 def _wanted_read_bytes(split: Split, store: MasterStore) -> int:

@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.compile import kernel
 from semistream.engine.code_table import CodeTable
 from semistream.engine.evicted_codes import EvictedCodes
@@ -76,9 +76,9 @@ class TupleCache:
         """A slot beside the others that stands for any key the master table does not have."""
         return self.capacity
 
-    def use(self, slots: Int64Array) -> None:
-        """Count a use of each slot."""
-        _count_use(self._frequencies, slots)
+    def use(self, slots: Int64Array) -> int:
+        """Count a use of each slot; return how many of them stand for keys that the master table does not have."""
+        return int(_count_use(self._frequencies, self._absent, slots))
 
     def age(self, halvings: int) -> None:
         """Halve all counts of use so often, so that what was used long ago makes room for what is used now."""
@@ -97,7 +97,7 @@ class TupleCache:
         order = np.argsort(-before, kind="stable")
         return (self._frequencies[: self.count] - before)[order].astype(np.int64)
 
-    def is_absent(self, slots: Int64Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def is_absent(self, slots: Int64Array) -> BoolArray:
         """Say for each slot whether it stands for a key that the master table does not have."""
         return self._absent[slots]
 
@@ -227,6 +227,9 @@ class TupleCache:
 
 
 @kernel
-def _count_use(frequencies: Int32Array, slots: Int64Array) -> None:
+def _count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array) -> int:
+    count = 0
     for index in range(slots.shape[0]):
         frequencies[slots[index]] += 1
+        count += absent[slots[index]]
+    return count

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -101,6 +102,14 @@ class MasterStore(ABC):
 
         Ranges may overlap or repeat. A page that fails its checksum must raise CorruptTableError.
         """
+
+    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> Callable[[], PageSet]:
+        """Return what does `read` when it is called, once, perhaps in another thread.
+
+        A store should do beforehand what needs the interpreter, so that a thread that reads ahead hardly disturbs the
+        one that joins. Memory for the pages may be taken already.
+        """
+        return partial(self.read, first_pages, last_pages)
 
     def close(self) -> None:  # noqa: B027
         """Free what the store holds; it must not be used afterwards."""

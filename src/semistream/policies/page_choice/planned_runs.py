@@ -67,7 +67,7 @@ class PlannedRuns(PageChoice):
         planned = self._planned
         while len(planned):
             some, planned = planned[: self._run_partitions], planned[self._run_partitions :]
-            if queue.counts[some].any():
+            if _is_waited_for(queue.counts, some):
                 self._planned = planned
                 return some
         self._planned = planned = self._plan(queue, 1.0 if not input_pending else self._share)
@@ -138,6 +138,14 @@ class PlannedRuns(PageChoice):
             return max(1e-9, queue.count / max(1, int(waited.sum())))
         ages = queue.entered - queue.since[waited] + 1
         return max(1e-9, float((queue.counts[waited] * ages).mean()))
+
+
+@kernel
+def _is_waited_for(counts: Int32Array, partitions: Int64Array) -> bool:
+    for index in range(partitions.shape[0]):  # noqa: SIM110
+        if counts[partitions[index]] > 0:
+            return True
+    return False
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Compares the checksums of pages by one call of a compiled loop, without the interpreter lock."""
+"""Compares the checksums of pages in a compiled loop, without the interpreter lock, and takes their codes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from semistream.core.arrays import Int64Array, UInt8Array, UInt32Array
+from semistream.core.arrays import Int32Array, Int64Array, UInt8Array, UInt32Array
 from semistream.core.compile import kernel
+from semistream.store.paged_file.page import gather_long, gather_short
 
 _NAME = "semistream_crc32"
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
@@ -78,3 +79,35 @@ def first_damaged(
         if found != expected[pages[place]]:
             return place, np.int64(found)
     return -1, np.int64(0)
+
+
+TOO_SHORT = -2
+
+
+@kernel
+def checked_codes(
+    data: UInt8Array,
+    words: Int64Array,
+    halves: Int32Array,
+    starts: Int64Array,
+    ends: Int64Array,
+    pages: Int64Array,
+    expected: UInt32Array,
+    row_bounds: Int64Array,
+    code_bytes: int,
+    codes: Int64Array,
+) -> tuple[Any, Any]:
+    """Do what `first_damaged` does, and where no page is damaged write the values of their first column to `codes`.
+
+    `words` and `halves` are the same memory as `data`. (TOO_SHORT, 0) if a page is too short for its rows. One call of
+    both, because a thread that reads ahead must wait for the interpreter after each.
+    """
+    wrong, found = first_damaged(data, starts, ends, pages, expected)
+    if wrong < 0:
+        if code_bytes == 8:
+            done = gather_long(words, starts, ends, row_bounds, codes)
+        else:
+            done = gather_short(words, halves, starts, ends, row_bounds, codes)
+        if not done:
+            return TOO_SHORT, np.int64(0)
+    return wrong, found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
 
 
@@ -41,27 +41,15 @@ def head_bytes(page: pa.Buffer) -> int:
     return 8 + int.from_bytes(page[4:8].to_pybytes(), "little")
 
 
-def gather_codes(
-    data: UInt8Array, starts: Int64Array, ends: Int64Array, row_bounds: Int64Array, code_bytes: int
-) -> Int64Array | None:
-    """Return the values of the first column of all pages, or None if a page is too short for its rows.
+@kernel
+def gather_long(
+    words: Int64Array, starts: Int64Array, ends: Int64Array, row_bounds: Int64Array, codes: Int64Array
+) -> bool:
+    """Write the values of the first column of all pages to `codes`; False if a page is too short for its rows.
 
     The first column has no nulls, so that its values are the first bytes after the message's head; this is some
     nanoseconds a row instead of some microseconds a page.
     """
-    codes = np.empty(row_bounds[-1], dtype=np.int64)
-    words = data.view(np.int64)
-    if code_bytes == 8:
-        done = _gather_long(words, starts, ends, row_bounds, codes)
-    else:
-        done = _gather_short(words, data.view(np.int32), starts, ends, row_bounds, codes)
-    return codes if done else None
-
-
-@kernel
-def _gather_long(
-    words: Int64Array, starts: Int64Array, ends: Int64Array, row_bounds: Int64Array, codes: Int64Array
-) -> bool:
     for page in range(starts.shape[0]):
         # The message begins with 0xFFFFFFFF and the length of its metadata, both of 32 bits.
         first = (starts[page] + 8 + (words[starts[page] >> 3] >> 32)) >> 3
@@ -75,7 +63,7 @@ def _gather_long(
 
 
 @kernel
-def _gather_short(
+def gather_short(
     words: Int64Array,
     halves: Int32Array,
     starts: Int64Array,
@@ -83,6 +71,7 @@ def _gather_short(
     row_bounds: Int64Array,
     codes: Int64Array,
 ) -> bool:
+    """Do what `gather_long` does for values of 32 bits."""
     for page in range(starts.shape[0]):
         first = (starts[page] + 8 + (words[starts[page] >> 3] >> 32)) >> 2
         written = row_bounds[page]

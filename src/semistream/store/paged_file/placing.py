@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from semistream.core.arrays import Int64Array, UInt32Array
+from semistream.core.arrays import Int64Array, UInt8Array, UInt32Array
 from semistream.core.compile import kernel
+
+
+@dataclass(frozen=True)
+class PlacedPages:
+    """Pages that are about to be read, as `place_pages` has placed them, and the memory they come to."""
+
+    pages: Int64Array
+    starts: Int64Array
+    ends: Int64Array
+    row_bounds: Int64Array
+    bounds: Int64Array
+    extents: Int64Array
+    memory: UInt8Array
 
 
 @kernel
@@ -31,14 +45,15 @@ def place_pages(
     block_bytes: int,
     pages: Int64Array,
     starts: Int64Array,
+    ends: Int64Array,
     row_bounds: Int64Array,
     bounds: Int64Array,
     extents: Int64Array,
 ) -> int:
-    """Fill the last five arrays for a read of these ranges and return the number of extents.
+    """Fill the last six arrays for a read of these ranges and return the number of extents.
 
     An extent is a stretch of the disk that one system call reads: an address and a length, both multiples of
-    `block_bytes`, and the place in the buffer. `starts` is where each page begins in the buffer.
+    `block_bytes`, and the place in the buffer. `starts` and `ends` are where each page lies in the buffer.
     """
     count = 0
     page_number = 0
@@ -63,6 +78,7 @@ def place_pages(
             extents[count - 1, 1] = (end - begin + block_bytes - 1) // block_bytes * block_bytes
             pages[page_number] = page
             starts[page_number] = extents[count - 1, 2] + address - begin
+            ends[page_number] = starts[page_number] + length
             rows += np.int64(row_counts[page])
             page_number += 1
             row_bounds[page_number] = rows

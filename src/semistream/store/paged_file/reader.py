@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,16 @@ from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.paged_file import manifest as manifests
-from semistream.store.paged_file.checking import first_damaged
+from semistream.store.paged_file.checking import TOO_SHORT, checked_codes
 from semistream.store.paged_file.fetching import read_extents
 from semistream.store.paged_file.files import open_to_read, read_into
 from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
 from semistream.store.paged_file.manifest import Manifest, TableFile
-from semistream.store.paged_file.page import gather_codes
 from semistream.store.paged_file.page_columns import PageColumns
 from semistream.store.paged_file.page_index import PageIndex, parted, read_index
 from semistream.store.paged_file.page_names import PageNames
 from semistream.store.paged_file.page_set import FilePages
-from semistream.store.paged_file.placing import count_pages, place_pages, range_bytes, ranges_bytes
+from semistream.store.paged_file.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
 from semistream.store.paged_file.read_memory import ReadMemory
 from semistream.store.paged_file.row_layout import RowLayout
 from semistream.store.sparse_index import SparseIndex
@@ -118,16 +119,33 @@ class PagedFileStore(MasterStore):
 
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read each range by one pread, or by one for each place on the disk if merges have parted it."""
-        return self.read_pages(first_pages, last_pages)
+        return self._fetched(self._placed(first_pages, last_pages))
 
     def read_pages(self, first_pages: Int64Array, last_pages: Int64Array) -> FilePages:
         """Read as `read` does and show the bytes of the pages."""
+        return self._fetched(self._placed(first_pages, last_pages))
+
+    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> Callable[[], PageSet]:
+        """Return what reads when it is called; all places and the memory are there by then."""
+        return partial(self._fetched, self._placed(first_pages, last_pages))
+
+    def close(self) -> None:
+        """Close all files."""
+        descriptors, self._descriptors = self._descriptors, []
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _placed(self, first_pages: Int64Array, last_pages: Int64Array) -> PlacedPages:
+        """Work out where pages come from and where to, and take memory for them."""
         first_pages, last_pages = _as_numbers(first_pages), _as_numbers(last_pages)
         entries = self._entries
         count = count_pages(first_pages, last_pages, self.page_count)
         if count < 0:
             raise self._no_such_pages(first_pages, last_pages)
-        pages, starts = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+        pages, starts, ends = np.empty((3, count), dtype=np.int64)
         row_bounds = np.empty(count + 1, dtype=np.int64)
         bounds = np.empty(len(first_pages) + 1, dtype=np.int64)
         extents = np.empty((count, 3), dtype=np.int64)
@@ -140,35 +158,20 @@ class PagedFileStore(MasterStore):
             self._block_bytes,
             pages,
             starts,
+            ends,
             row_bounds,
             bounds,
             extents,
         )
-        memory = self._fetched(extents[:extent_count])
-        ends = starts + entries.lengths[pages]
-        self._check_pages(memory, pages, starts, ends)
-        codes = gather_codes(memory, starts, ends, row_bounds, self.layout.code_bytes)
-        if codes is None:
-            raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
-        spare_bytes = _BLOCK_BYTES if self._direct else 0
-        buffer = pa.py_buffer(memory)
-        return FilePages(
-            self._columns, self._names, buffer, pages, starts, ends, row_bounds, codes, bounds, spare_bytes
+        size_bytes = int(extents[extent_count - 1, 1:].sum()) if extent_count else 0
+        return PlacedPages(
+            pages, starts, ends, row_bounds, bounds, extents[:extent_count], self._memory.take(size_bytes)
         )
 
-    def close(self) -> None:
-        """Close all files."""
-        descriptors, self._descriptors = self._descriptors, []
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-    def __del__(self) -> None:
-        self.close()
-
-    def _fetched(self, extents: Int64Array) -> UInt8Array:
-        """Return memory with the bytes of all extents."""
+    def _fetched(self, placed: PlacedPages) -> FilePages:
+        """Read the bytes of all extents, check the pages and take their codes."""
+        extents, memory = placed.extents, placed.memory
         count = len(extents)
-        memory = self._memory.take(int(extents[-1, 1] + extents[-1, 2]) if count else 0)
         descriptors = np.array(self._descriptors, dtype=np.int32)
         if count and not len(descriptors):
             raise SemistreamError(f"{self.path} was closed: open the table again to read it.")
@@ -180,7 +183,19 @@ class PagedFileStore(MasterStore):
                 # Here the end of a file, an error or a signal is told from a short read and answered.
                 self._fetch_one(memory, *extents[done].tolist())
                 done += 1
-        return memory
+        codes = self._checked_codes(placed)
+        return FilePages(
+            self._columns,
+            self._names,
+            pa.py_buffer(memory),
+            placed.pages,
+            placed.starts,
+            placed.ends,
+            placed.row_bounds,
+            codes,
+            placed.bounds,
+            _BLOCK_BYTES if self._direct else 0,
+        )
 
     def _fetch_one(self, memory: UInt8Array, address: int, length: int, position: int) -> None:
         file, offset = parted(address)
@@ -193,16 +208,31 @@ class PagedFileStore(MasterStore):
                 f"but it has {done}."
             )
 
-    def _check_pages(self, memory: UInt8Array, pages: Int64Array, starts: Int64Array, ends: Int64Array) -> None:
-        expected = self._entries.checksums
-        wrong, found = first_damaged(memory, starts, ends, pages, expected)
+    def _checked_codes(self, placed: PlacedPages) -> Int64Array:
+        memory, expected = placed.memory, self._entries.checksums
+        codes = np.empty(placed.row_bounds[-1], dtype=np.int64)
+        wrong, found = checked_codes(
+            memory,
+            memory.view(np.int64),
+            memory.view(np.int32),
+            placed.starts,
+            placed.ends,
+            placed.pages,
+            expected,
+            placed.row_bounds,
+            self.layout.code_bytes,
+            codes,
+        )
+        if wrong == TOO_SHORT:
+            raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
         if wrong >= 0:
-            page = int(pages[wrong])
+            page = int(placed.pages[wrong])
             raise self._names.fault(
                 page,
                 f"damaged: expected is the checksum {int(expected[page])}, but it has {found}; "
                 "restore the file or build again",
             )
+        return codes
 
     def _no_such_pages(self, first_pages: Int64Array | int, last_pages: Int64Array | int) -> IndexError:
         return IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")

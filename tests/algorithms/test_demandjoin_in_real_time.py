@@ -1,0 +1,73 @@
+"""How DEMANDJOIN works in real time, where each step of the interpreter takes its time."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from semistream.algorithms.assembly import Assembly
+from semistream.algorithms.registry import ALGORITHMS
+from semistream.core.budget import MemoryBudget
+from semistream.core.clock import Clock, ModelClock, WallClock
+from semistream.core.costs import SSD
+from semistream.core.stats import JoinStats
+from semistream.engine.buffer_shares import runs_share_for
+from semistream.engine.partitions import Partitions
+from semistream.engine.read_ahead import ReadAhead
+from semistream.engine.reader import PartitionReader
+from semistream.engine.sizing import Sizes
+from semistream.store.master_table import MasterTable
+from semistream.store.memory import MemoryStore
+from semistream.testing import FaultyStore
+
+
+def sizes_of(rows: int, clock: Clock, accounting: str) -> Sizes:
+    store = MemoryStore.of_codes(rows, row_bytes=120)
+    return Assembly(ALGORITHMS["demandjoin"], store, MemoryBudget("50MB"), clock, accounting=accounting).sizes
+
+
+@pytest.mark.parametrize("accounting", ["papers", "real"])
+def test_partitions_of_large_tables_are_larger_in_real_time_alone(accounting: str) -> None:
+    real_time, modelled = (sizes_of(1_500_000, clock, accounting) for clock in (WallClock(), ModelClock(SSD)))
+    assert real_time.pages_per_read > modelled.pages_per_read == 1
+
+
+def test_small_tables_have_small_partitions_in_real_time_too() -> None:
+    assert sizes_of(100_000, WallClock(), "real").pages_per_read == 1
+
+
+def test_slices_are_longer_in_real_time_where_few_tuples_wait_for_them() -> None:
+    as_papers = runs_share_for(SSD, 50_000_000, on_model_clock=False, accounting="papers")
+    assert as_papers == 0.08 > runs_share_for(SSD, 50_000_000, on_model_clock=False)
+
+
+@pytest.mark.parametrize(("row_bytes", "reads"), [(300_000, 1), (8, 2)])
+def test_only_short_runs_are_parted_among_threads(row_bytes: int, reads: int) -> None:
+    rows = pa.table({"key": np.arange(200, dtype=np.int64)})
+    store = FaultyStore(MemoryStore(rows, "key", rows_per_page=5, row_bytes=row_bytes))
+    stats = JoinStats()
+    ahead = ReadAhead(PartitionReader(store, Partitions(store, 1), WallClock(), stats), WallClock(), in_flight=4)
+    pages = ahead.read(np.array([1, 5]), np.empty(0, dtype=np.int64))
+    ahead.close()
+    assert pages.codes.tolist() == [*range(5, 10), *range(25, 30)]
+    assert (store.reads, stats.read_requests) == (reads, 2)
+
+
+def test_a_prepared_read_brings_what_a_read_does_in_another_thread(tmp_path: Path) -> None:
+    rows = pa.table({"key": np.arange(3000, dtype=np.int64), "name": [f"row {key}" for key in range(3000)]})
+    with MasterTable.build(rows, tmp_path / "master", "key", page_bytes=1024).open() as store:
+        first, last = np.array([0, 4, store.page_count - 1]), np.array([1, 9, store.page_count - 1])
+        prepared = store.prepared_read(first, last)
+        with ThreadPoolExecutor(1) as threads:
+            found = threads.submit(prepared).result()
+        expected = store.read(first, last)
+        assert found.codes.tolist() == expected.codes.tolist()
+        assert found.bounds.tolist() == expected.bounds.tolist()
+        picked = np.array([len(found.codes) - 1, 0, 7])
+        assert found.take(picked, ["name"]).equals(expected.take(picked, ["name"]))
+        with pytest.raises(IndexError):
+            store.prepared_read(np.array([0]), np.array([store.page_count]))
