@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -34,6 +36,32 @@ def _pread(_: Any, descriptor: Any, target: Any, target_at: Any, count: Any, off
 
 pread: Callable[[Any, UInt8Array, Any, Any, Any], int] = cast(Any, _pread)
 """The system call: descriptor, target, place in it, count, offset in the file; for kernels only."""
+
+
+@intrinsic
+def _fadvise(_: Any, descriptor: Any, offset: Any, count: Any, advice: Any) -> Any:  # noqa: ARG001
+    signature = types.int32(types.int32, types.int64, types.int64, types.int32)
+
+    def generate(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        word, number = ir.IntType(64), ir.IntType(32)
+        form = ir.FunctionType(number, [number, word, word, number])
+        function = cgutils.get_or_insert_function(builder.module, form, "posix_fadvise")  # type: ignore[no-untyped-call]
+        return builder.call(function, arguments)
+
+    return signature, generate
+
+
+fadvise: Callable[[Any, Any, Any, Any], int] = cast(Any, _fadvise)
+"""The system call `posix_fadvise`: descriptor, offset, count, advice; for kernels only."""
+_WILL_NEED = np.int32(os.POSIX_FADV_WILLNEED)
+
+
+@kernel
+def announce_extents(descriptors: Int32Array, extents: Int64Array, first: int, last: int) -> None:
+    """Let the system begin to read the extents from first to before last, many of them at a time."""
+    for number in range(first, last):
+        start, length, _ = extents[number]
+        fadvise(descriptors[start // _FILE_STRIDE], start % _FILE_STRIDE, length, _WILL_NEED)
 
 
 @kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from semistream.core.errors import CorruptTableError, MasterNotFoundError, Semis
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.paged_file import manifest as manifests
 from semistream.store.paged_file.checking import TOO_SHORT, checked_codes
-from semistream.store.paged_file.fetching import read_extents
+from semistream.store.paged_file.fetching import announce_extents, read_extents
 from semistream.store.paged_file.files import open_to_read, read_into
 from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
 from semistream.store.paged_file.manifest import Manifest, TableFile
@@ -34,6 +35,10 @@ _BLOCK_BYTES = 4096
 """What offsets, lengths and buffers of direct reads are multiples of."""
 _EXTENTS_AT_ONCE = 256
 """How many system calls are made before Python may answer a signal."""
+_EXTENTS_TIMED = 32
+_CACHED_SECONDS, _CACHED_BANDWIDTH = 20e-6, 1e9
+"""The first extents of a read take longer than this only if they come from a disk. Then the others are announced, so
+that the disk works on many of them at a time; were they in memory already, that would cost as much as to read them."""
 
 
 class PagedFileStore(MasterStore):
@@ -176,13 +181,20 @@ class PagedFileStore(MasterStore):
         if count and not len(descriptors):
             raise SemistreamError(f"{self.path} was closed: open the table again to read it.")
         done = 0
+        is_announced = self._direct
         while done < count:
-            last = min(count, done + _EXTENTS_AT_ONCE)
-            done = read_extents(descriptors, extents, done, last, memory)
+            first, last = done, min(count, done + (_EXTENTS_AT_ONCE if is_announced else _EXTENTS_TIMED))
+            began = time.perf_counter()
+            done = read_extents(descriptors, extents, first, last, memory)
             if done < last:
                 # Here the end of a file, an error or a signal is told from a short read and answered.
                 self._fetch_one(memory, *extents[done].tolist())
                 done += 1
+            if not is_announced:
+                is_announced = True
+                usual_seconds = (last - first) * _CACHED_SECONDS + int(extents[first:last, 1].sum()) / _CACHED_BANDWIDTH
+                if time.perf_counter() - began > usual_seconds:
+                    announce_extents(descriptors, extents, done, count)
         codes = self._checked_codes(placed)
         return FilePages(
             self._columns,
