@@ -21,8 +21,6 @@ from semistream.store.contract import PageSet
 _POLL_SECONDS = 0.002
 _STOP_SECONDS = 10.0
 """How long to wait for the disk phase to end; a read that hangs must not keep the caller from stopping."""
-
-
 _FULL = 0.9
 """From this share of its slots on, the queue counts as full."""
 
@@ -145,11 +143,11 @@ class SideBySideLoop(JoinLoop):
             while self._handover and (room := self.waiting.capacity - self.waiting.count) > 0:
                 passed = self._handover.popleft()
                 self._handover_count -= len(passed.codes)
-                self.clock.charge(Operations(takes=min(len(passed.codes), room)))
+                is_looked_for = passed.chunk is None
                 if passed.chunk is not None:
                     passed = self._look_for(passed, passed.chunk)
                 moved = self.waiting.add(passed.codes[:room], passed.partitions[:room], passed.references[:room])
-                self.clock.charge(Operations(appends=moved))
+                self.clock.charge(Operations(takes=moved if is_looked_for else 0, appends=moved))
                 if moved < len(passed.codes):
                     self._handover.appendleft(passed[moved:])
                     self._handover_count += len(passed.codes) - moved
@@ -166,7 +164,7 @@ class SideBySideLoop(JoinLoop):
             absent = self._answer_from_cache(cache, chunk, passed.codes, passed.references, slots, hits)
             cache.arrived(len(slots))
         self._leave(len(hits), absent=absent, cache_hits=len(hits) - absent)
-        self.clock.charge(Operations(probes=len(slots), outputs=len(hits)))
+        self.clock.charge(Operations(takes=len(slots), probes=len(slots), outputs=len(hits)))
         return _Passed(passed.codes[misses], passed.partitions[misses], passed.references[misses])
 
     # On the model clock.
