@@ -48,22 +48,32 @@ def assert_same(found: PageSet, expected: PageSet) -> None:
 
 
 @fixed
-@given(st.lists(some_partitions, min_size=1, max_size=4), st.integers(0, 6), st.sampled_from([8, 300_000]))
+@given(
+    st.lists(some_partitions, min_size=1, max_size=4),
+    st.integers(0, 6),
+    st.integers(1, 3),
+    st.sampled_from([8, 300_000]),
+    st.integers(0, 3),
+)
 def test_whatever_is_in_flight_the_same_pages_come_in_the_same_order(
-    reads: list[np.ndarray], in_flight: int, row_bytes: int
+    reads: list[np.ndarray], in_flight: int, reads_ahead: int, row_bytes: int, skipped: int
 ) -> None:
     store = table(row_bytes)  # with large rows a single run is parted, too
-    ahead = ReadAhead(reader_of(store), WallClock(), in_flight=in_flight)
-    for partitions, following in zip(reads, [*reads[1:], np.empty(0, dtype=np.int64)], strict=True):
-        assert_same(ahead.read(partitions, following), reader_of(store).read_runs(partitions))
+    ahead = ReadAhead(reader_of(store), WallClock(), in_flight=in_flight, reads=reads_ahead)
+    for place, partitions in enumerate(reads):
+        if place == skipped and place > 0:
+            continue  # although it has been read ahead
+        pages, starts = ahead.read(partitions, reads[place + 1 : place + 1 + reads_ahead])
+        assert_same(pages, reader_of(store).read_runs(partitions))
+        assert starts.tolist() == run_starts(partitions).tolist()
     ahead.close()
 
 
 def test_a_read_that_was_not_expected_is_read_all_the_same() -> None:
     store = table()
     ahead = ReadAhead(reader_of(store), WallClock(), in_flight=3)
-    ahead.read(np.array([1, 2, 8]), np.array([10, 11, 30]))
-    assert_same(ahead.read(np.array([20, 35]), np.array([36])), reader_of(store).read_runs(np.array([20, 35])))
+    ahead.read(np.array([1, 2, 8]), [np.array([10, 11, 30])])
+    assert_same(ahead.read(np.array([20, 35]), [np.array([36])])[0], reader_of(store).read_runs(np.array([20, 35])))
     ahead.close()
 
 
@@ -72,7 +82,7 @@ def test_parts_that_begin_between_runs_make_no_more_requests() -> None:
     stats = JoinStats()
     reader = PartitionReader(store, Partitions(store, 1), WallClock(), stats)
     ahead = ReadAhead(reader, WallClock(), in_flight=4)
-    ahead.read(np.array([1, 2, 3, 8, 9, 20, 22, 23, 39]), np.empty(0, dtype=np.int64))
+    ahead.read(np.array([1, 2, 3, 8, 9, 20, 22, 23, 39]), [])
     ahead.close()
     assert stats.read_requests == 5
 
@@ -91,9 +101,17 @@ class MeetingStore(WrappingStore):
 
 def test_as_many_requests_are_under_way_as_may_be() -> None:
     ahead = ReadAhead(reader_of(MeetingStore(table(), 4)), WallClock(), in_flight=4)
-    pages = ahead.read(np.array([1, 5, 9, 20]), np.empty(0, dtype=np.int64))
+    pages, _ = ahead.read(np.array([1, 5, 9, 20]), [])
     ahead.close()
     assert len(pages.codes) == 4 * ROWS_PER_PAGE
+
+
+def test_as_many_reads_are_under_way_as_were_asked_for() -> None:
+    ahead = ReadAhead(reader_of(MeetingStore(table(), 3)), WallClock(), in_flight=4, reads=2)
+    following = [np.array([5]), np.array([9])]
+    pages, _ = ahead.read(np.array([1]), following)  # would wait for the others for good
+    assert len(pages.codes) == ROWS_PER_PAGE
+    ahead.close()
 
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
@@ -101,7 +119,7 @@ def test_the_error_of_any_part_reaches_the_caller(failing: int) -> None:
     store = FaultyStore(table(), fail_on_read=failing)
     ahead = ReadAhead(reader_of(store), WallClock(), in_flight=3)
     with pytest.raises(InjectedFaultError):
-        ahead.read(np.array([1, 5, 9]), np.empty(0, dtype=np.int64))
+        ahead.read(np.array([1, 5, 9]), [])
     ahead.close()
     assert store.reads == 3
 
@@ -110,7 +128,7 @@ def test_costs_are_learned_from_reads_on_the_wall_clock_alone() -> None:
     for clock, learns in ((WallClock(), True), (ModelClock(SSD), False)):
         costs = MeasuredCosts((1.0, 1.0))
         ahead = ReadAhead(reader_of(table()), clock, in_flight=2, costs=costs)
-        ahead.read(np.array([1, 5]), np.empty(0, dtype=np.int64))
+        ahead.read(np.array([1, 5]), [])
         ahead.close()
         assert (costs.costs != (1.0, 1.0)) is learns
 

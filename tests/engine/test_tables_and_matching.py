@@ -155,7 +155,8 @@ def test_one_batch_is_gathered_in_the_order_given() -> None:
 @fixed
 @given(st.lists(st.integers(-1, 30), max_size=60), st.integers(31, 40))
 def test_matches_are_counted_by_row(rows: list[int], row_count: int) -> None:
-    matched, matches = count_matches(array(rows), row_count)
+    matched, matches, missing = count_matches(array(rows), row_count)
     expected = {row: rows.count(row) for row in sorted(set(rows)) if row >= 0}
     assert dict(zip(matched.tolist(), matches.tolist(), strict=True)) == expected
     assert matched.tolist() == sorted(expected)
+    assert missing.tolist() == [place for place, row in enumerate(rows) if row < 0]

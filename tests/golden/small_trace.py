@@ -142,8 +142,8 @@ class _Watched(PageChoice):
     def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
         return self.inside.choose_for(buffer, queue, taken)
 
-    def following(self) -> Int64Array:
-        return self.inside.following()
+    def following(self, reads: int) -> list[Int64Array]:
+        return self.inside.following(reads)
 
     def after_read(self, partition: int, matches: int, queue: Queue) -> None:
         self.served.append((partition, matches))

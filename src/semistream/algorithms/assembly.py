@@ -41,6 +41,10 @@ _FINISH_SHARE = 12
 
 _PARTITION_SHARE = 0.25
 """Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
+_READS_AHEAD = 2
+"""In real time: the bytes of one read come while those of another are checked."""
+_ONE_READ_IN = 4
+"""In real time, of how many reads a cache learns from one while it answers next to nothing."""
 
 
 class Assembly:
@@ -171,6 +175,7 @@ class Assembly:
             "waiting": waiting,
             "balance": self._balance(waiting),
             "in_flight": int(self._parameters.get("in_flight", 1)),
+            "reads_ahead": self._split.reads_ahead,
             "read_costs": read_costs,
             "reader": self.reader,
             "choice": choice,
@@ -207,6 +212,7 @@ class Assembly:
         if not self.clock.is_model:  # where small steps are not free
             latency_bytes = costs.seek_seconds * costs.bytes_per_second
             changes["least_partition_bytes"] = latency_bytes * _PARTITION_SHARE
+            changes["reads_ahead"] = _READS_AHEAD
         if self.plan is not None:  # rows have their places for good
             changes["table_if_it_fits"] = False
             if "balance" in self._parameters and not is_cache_given and not self.clock.is_model:
@@ -255,6 +261,8 @@ class Assembly:
                 self._columns,
                 unique=self._store.unique and self._store.codec.exact,
                 remembers_absent=bool(self._parameters.get("absent", 1)),
+                one_read_in=1 if self.clock.is_model else _ONE_READ_IN,
+                seed=setting.seed,
                 stats=self.stats,
             )
         return None

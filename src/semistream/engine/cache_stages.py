@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from semistream.policies.contract import Admission, Queue
 from semistream.store.contract import PageSet
 
 _WINDOWS_OF_A_LOOK = 2
-_NEVER = np.iinfo(np.int32).max
+_NEXT_TO_NOTHING = 0.05
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -96,7 +97,12 @@ class CacheStage(ABC):
 
 
 class CachedTuples(CacheStage):
-    """Master tuples cached by key code; new ones enter as `admission` decides, or none without it."""
+    """Master tuples cached by key code; new ones enter as `admission` decides, or none without it.
+
+    While a full cache answers next to nothing, as it does where keys are not skewed, it learns from one read in
+    `one_read_in`, drawn at random, which then stands for all of them: to learn from each would cost more than it
+    answers.
+    """
 
     def __init__(
         self,
@@ -106,6 +112,8 @@ class CachedTuples(CacheStage):
         *,
         unique: bool,
         remembers_absent: bool = True,
+        one_read_in: int = 1,
+        seed: int = 0,
         stats: JoinStats,
     ) -> None:
         self.cache = cache
@@ -118,6 +126,12 @@ class CachedTuples(CacheStage):
         self._tuples = self._answered = 0
         self._windows = self._looked_at = 0
         self._stats = stats
+        self._one_read_in = one_read_in
+        self._share = 1.0
+        """Which part of the tuples of the last window was answered."""
+        self._random = Random(seed)
+        self._unlearned = 0
+        """How many more reads go by before one to learn from."""
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
 
@@ -177,15 +191,19 @@ class CachedTuples(CacheStage):
         """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
         if self._admission is None or not len(rows):
             return
-        matched, matches = count_matches(rows, len(pages.codes))
+        stands_for = self._stands_for()
+        if not stands_for:
+            return
+        matched, matches, missing = count_matches(rows, len(pages.codes))
+        if stands_for > 1:
+            matches *= stands_for
         codes = pages.codes[matched]
         self._stats.shadow_hits += self.cache.evicted.asked_for(codes, matches)
-        missing = np.flatnonzero(rows < 0)
         absent, firsts = missing, missing
         if len(missing):
             absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
             codes = np.concatenate([codes, absent])
-            matches = np.concatenate([matches, counts.astype(np.int32)])
+            matches = np.concatenate([matches, counts.astype(np.int32) * stands_for])
         needed = _NONE
         if self._admission.needs_partitions:
             of_matched = np.searchsorted(pages.bounds, matched, side="right")
@@ -194,11 +212,24 @@ class CachedTuples(CacheStage):
         worth = self._admission.worth(codes, matches, needed, queue)
         of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
         floor = self.cache.floor()
-        wanted, remembered = of_rows > floor, of_absent > (floor if self._remembers_absent else _NEVER)
-        if wanted.any():
+        wanted = np.flatnonzero(of_rows > floor)
+        if len(wanted):
             self._admit(pages, matched[wanted], of_rows[wanted])
-        if remembered.any():
-            self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
+        if len(missing) and self._remembers_absent:
+            remembered = np.flatnonzero(of_absent > floor)
+            if len(remembered):
+                self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
+
+    def _stands_for(self) -> int:
+        """Return for how many reads the cache is to learn from this one; 0 for not at all."""
+        if self._one_read_in == 1 or self._share > _NEXT_TO_NOTHING or self.cache.count < self.cache.capacity:
+            self._unlearned = 0
+            return 1
+        if self._unlearned:
+            self._unlearned -= 1
+            return 0
+        self._unlearned = self._random.randrange(2 * self._one_read_in - 1)
+        return self._one_read_in
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -218,6 +249,7 @@ class CachedTuples(CacheStage):
 
     def _end_window(self, admission: Admission) -> None:
         halvings = admission.age(self._answered, self._tuples)
+        self._share = self._answered / self._tuples
         self._windows += 1
         self._looked_at += self._tuples
         self._tuples = self._answered = 0

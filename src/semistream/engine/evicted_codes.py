@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
-from semistream.engine.code_table import CodeTable
+from semistream.engine.code_table import CodeTable, find_slot, insert_code, remove_code
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
 _SAMPLE_BITS = 4
@@ -36,22 +38,11 @@ class EvictedCodes:
 
     def add(self, codes: Int64Array) -> None:
         """Remember codes that have been overwritten, each of them once."""
-        new = codes[_sampled(codes)]
-        new = new[self._table.find(new) < 0][-self._places :]
-        if not len(new):
-            return
-        places = (self._next + np.arange(len(new))) % self._places
-        self._table.remove(self._ring[places[places < self._count]])
-        self._ring[places] = new
-        self._table.insert(new, places)
-        self._count = min(self._places, self._count + len(new))
-        self._next = (self._next + len(new)) % self._places
+        self._count, self._next = _remember(*self._table.parts, self._ring, self._count, self._next, codes)
 
     def asked_for(self, codes: Int64Array, counts: Int32Array) -> int:
         """Estimate how many of some tuples, `counts` for each code, asked for codes that were overwritten."""
-        places = _sampled(codes)
-        known = self._table.find(codes[places]) >= 0
-        return int(counts[places[known]].sum()) * self.SAMPLED
+        return _count_known(*self._table.parts, codes, counts) * self.SAMPLED
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""
@@ -59,17 +50,40 @@ class EvictedCodes:
         assert np.array_equal(np.sort(self._table.find(used)), np.arange(self._count))
 
 
-def _sampled(codes: Int64Array) -> Int64Array:
-    """Return the places of the codes that are followed."""
-    places = np.empty(len(codes), dtype=np.int64)
-    return places[: _find_sampled(codes, places)]
+@kernel
+def _is_sampled(code: Any) -> Any:
+    return (np.uint64(code) * _FACTOR) >> np.uint64(64 - _SAMPLE_BITS) == 0
 
 
 @kernel
-def _find_sampled(codes: Int64Array, places: Int64Array) -> int:
-    count = 0
+def _remember(
+    table: Int64Array,
+    table_slots: Int32Array,
+    shift: int,
+    ring: Int64Array,
+    count: int,
+    place: int,
+    codes: Int64Array,
+) -> tuple[int, int]:
+    """Put sampled codes into the ring, over the oldest ones; return its count, and the place that comes next."""
     for index in range(codes.shape[0]):
-        if (np.uint64(codes[index]) * _FACTOR) >> np.uint64(64 - _SAMPLE_BITS) == 0:
-            places[count] = index
+        code = codes[index]
+        if not _is_sampled(code) or find_slot(table, table_slots, shift, code) >= 0:
+            continue
+        if count == ring.shape[0]:
+            remove_code(table, table_slots, shift, ring[place])
+        else:
             count += 1
-    return count
+        ring[place] = code
+        insert_code(table, table_slots, shift, code, place)
+        place = (place + 1) % ring.shape[0]
+    return count, place
+
+
+@kernel
+def _count_known(table: Int64Array, table_slots: Int32Array, shift: int, codes: Int64Array, counts: Int32Array) -> int:
+    known = 0
+    for index in range(codes.shape[0]):
+        if _is_sampled(codes[index]) and find_slot(table, table_slots, shift, codes[index]) >= 0:
+            known += counts[index]
+    return known

@@ -18,7 +18,7 @@ from semistream.engine.matching import match
 from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.output import Output
 from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader, run_starts
+from semistream.engine.reader import PartitionReader
 from semistream.engine.stream_input import Chunk, StreamInput
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.waiting import Drained, WaitingTuples
@@ -41,8 +41,8 @@ class JoinLoop:
     still waits when the input has ended is not left to the page choice: just the pages that are needed are read, in the
     order of the table and so many bytes at a time.
 
-    Up to `in_flight` requests for runs are under way ahead of the join. Where the costs of reads are measured,
-    `read_costs` has those of a request and of a byte.
+    Up to `in_flight` requests for `reads_ahead` reads of runs are under way ahead of the join. Where the costs of reads
+    are measured, `read_costs` has those of a request and of a byte.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class JoinLoop:
         finish_bytes: int = 0,
         balance: MemoryBalance | None = None,
         in_flight: int = 1,
+        reads_ahead: int = 1,
         read_costs: MeasuredCosts | None = None,
     ) -> None:
         self.waiting = waiting
@@ -68,7 +69,7 @@ class JoinLoop:
         self.clock = clock
         self._stream = stream
         self._reader = reader
-        self._ahead = ReadAhead(reader, clock, in_flight=in_flight, costs=read_costs)
+        self._ahead = ReadAhead(reader, clock, in_flight=in_flight, reads=reads_ahead, costs=read_costs)
         self._read_costs = read_costs
         self._choice = choice
         self._intake = intake
@@ -310,12 +311,11 @@ class JoinLoop:
             partitions = partitions[~unreadable]
         if not len(partitions):
             return
-        pages = self._ahead.read(partitions, self._choice.following())
+        pages, starts = self._ahead.read(partitions, self._choice.following(self._ahead.reads))
         if self._deadline is not None:
             count, longest_seconds = self._deadline.waits_of(partitions)
             self._intake.answered(count, longest_seconds, self.waiting)
         drained = self.waiting.drain(partitions)
-        starts = run_starts(partitions)
         bounds = np.append(drained.bounds[starts], drained.bounds[-1])
         by_run = Drained(drained.codes, drained.references, bounds)
         self._join_pages(partitions[starts], pages, by_run, whole=False)

@@ -29,26 +29,33 @@ def run_lengths(page_codes: Int64Array, page_bounds: Int64Array, rows: Int64Arra
     return lengths
 
 
-def count_matches(rows: Int64Array, row_count: int) -> tuple[Int64Array, Int32Array]:
-    """Return in their order the rows below `row_count` that occur, and how often each does; -1 stands for none."""
+def count_matches(rows: Int64Array, row_count: int) -> tuple[Int64Array, Int32Array, Int64Array]:
+    """Return the rows below `row_count` that occur, in their order, how often each does, and the places of -1s."""
     matched = np.empty(min(len(rows), row_count), dtype=np.int64)
     matches = np.empty(len(matched), dtype=np.int32)
-    found = _count_matches(rows, np.zeros(row_count, dtype=np.int32), matched, matches)
-    return matched[:found], matches[:found]
+    missing = np.empty(len(rows), dtype=np.int64)
+    found, missed = _count_matches(rows, np.zeros(row_count, dtype=np.int32), matched, matches, missing)
+    return matched[:found], matches[:found], missing[:missed]
 
 
 @kernel
-def _count_matches(rows: Int64Array, counts: Int32Array, matched: Int64Array, matches: Int32Array) -> int:
+def _count_matches(
+    rows: Int64Array, counts: Int32Array, matched: Int64Array, matches: Int32Array, missing: Int64Array
+) -> tuple[int, int]:
+    missed = 0
     for index in range(rows.shape[0]):
         if rows[index] >= 0:
             counts[rows[index]] += 1
+        else:
+            missing[missed] = index
+            missed += 1
     found = 0
     for row in range(counts.shape[0]):
         if counts[row]:
             matched[found] = row
             matches[found] = counts[row]
             found += 1
-    return found
+    return found, missed
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class _Loading:
     """A read that is under way, in parts that threads read side by side."""
 
     partitions: Int64Array
+    runs: Int64Array
+    """Where each run of neighbours starts among the partitions."""
     starts: Int64Array
     """Where each part starts among the partitions."""
     parts: Sequence[Future[_Part]]
@@ -45,45 +48,56 @@ class ReadAhead:
     """Reads runs of partitions, and the runs after them already while the caller joins the first.
 
     On the wall clock up to `in_flight` requests are under way at one time, each in a thread; with 0 nothing is read
-    ahead. What reads cost is told to `costs`: seconds by the number of requests and of bytes. On the model clock the
+    ahead. Up to `reads` reads are begun ahead of the join, so that the bytes of one come while those of another are
+    checked. What reads cost is told to `costs`: seconds by the number of requests and of bytes. On the model clock the
     disk has a time of its own. What follows is asked for as soon as the runs before have been joined, so that its
     latency passes while other bytes are still on their way; bytes come one after the other, and the caller waits for
     the last of a read. With a disk that serves one request at a time it is asked for when those bytes have come.
     """
 
     def __init__(
-        self, reader: PartitionReader, clock: Clock, *, in_flight: int = 1, costs: MeasuredCosts | None = None
+        self,
+        reader: PartitionReader,
+        clock: Clock,
+        *,
+        in_flight: int = 1,
+        reads: int = 1,
+        costs: MeasuredCosts | None = None,
     ) -> None:
+        self.reads = reads
+        """How many reads that follow the caller should know."""
         self._reader = reader
         self._clock = clock
         self._in_flight = in_flight
         self._costs = costs
         self._threads: ThreadPoolExecutor | None = None
-        self._loading: _Loading | None = None
+        self._loading: deque[_Loading] = deque()
         self._disk_free = 0.0
         self._asked = 0.0
         self._expected: Int64Array | None = None
 
-    def read(self, partitions: Int64Array, following: Int64Array) -> PageSet:
-        """Return the pages of ascending partitions, neighbours as one range, and begin to read those that follow."""
+    def read(self, partitions: Int64Array, following: Sequence[Int64Array]) -> tuple[PageSet, Int64Array]:
+        """Return the pages of ascending partitions, neighbours as one range, and begin to read those that follow.
+
+        With the pages comes where each run of neighbours starts among the partitions.
+        """
         if isinstance(self._clock, ModelClock):
-            return self._modelled(self._clock, partitions, following)
+            return self._modelled(self._clock, partitions, following[:1]), run_starts(partitions)
         if not self._in_flight:
-            part = _read_part(self._reader.prepared_runs(partitions))
-            self._learn(partitions, [part])
-            return part.pages
-        loading, self._loading = self._loading, None
-        if loading is not None and not np.array_equal(loading.partitions, partitions):
-            _finished(loading)  # its memory is counted: never two that nobody asked for
-            loading = None
-        loading = loading or self._begin(partitions)
-        if len(following):
-            self._loading = self._begin(following)  # its latency passes while the pages of this read come
-        return self._loaded(loading)
+            runs = run_starts(partitions)
+            part = _read_part(self._reader.prepared_runs(partitions, runs))
+            self._learn(partitions, runs, [part])
+            return part.pages, runs
+        while self._loading and not _is_same(self._loading[0].partitions, partitions):
+            _finished(self._loading.popleft())  # its memory is counted: never more than were asked for
+        for some in [partitions, *following][len(self._loading) :]:
+            self._loading.append(self._begin(some))  # its latency passes while the pages of this read come
+        loading = self._loading.popleft()
+        return self._loaded(loading), loading.runs
 
     def close(self) -> None:
         """Wait for the read that is under way and end the threads."""
-        self._loading = None
+        self._loading.clear()
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
@@ -91,19 +105,19 @@ class ReadAhead:
     def _begin(self, partitions: Int64Array) -> _Loading:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._in_flight, "semistream-ahead")
-        starts = self._part_starts(partitions)
-        ends = [*starts[1:].tolist(), len(partitions)]
+        runs = run_starts(partitions)
+        starts = self._part_starts(partitions, runs)
         threads = self._threads
-        parts = [
-            threads.submit(_read_part, self._reader.prepared_runs(partitions[start:end]))
-            for start, end in zip(starts.tolist(), ends, strict=True)
-        ]
-        return _Loading(partitions, starts, parts)
+        if len(starts) == 1:
+            reads = [self._reader.prepared_runs(partitions, runs)]
+        else:
+            parts = np.split(partitions, starts[1:])
+            reads = [self._reader.prepared_runs(part, run_starts(part)) for part in parts]
+        return _Loading(partitions, runs, starts, [threads.submit(_read_part, read) for read in reads])
 
-    def _part_starts(self, partitions: Int64Array) -> Int64Array:
+    def _part_starts(self, partitions: Int64Array, runs: Int64Array) -> Int64Array:
         """Part a read, between its runs if there are enough of them, so far as their latencies are worth a thread."""
         size_bytes = len(partitions) * self._reader.mean_partition_bytes
-        runs = run_starts(partitions)
         latencies = int(len(runs) * self._latency_bytes() / size_bytes) + 1
         count = min(self._in_flight, len(partitions), max(min(len(runs), latencies), int(size_bytes / _PART_BYTES)))
         if count <= 1:
@@ -121,20 +135,20 @@ class ReadAhead:
 
     def _loaded(self, loading: _Loading) -> PageSet:
         parts = _finished(loading)
-        self._learn(loading.partitions, parts)
+        self._learn(loading.partitions, loading.runs, parts)
         if len(parts) == 1:
             return parts[0].pages
         firsts = loading.partitions[loading.starts[1:]]
         before = loading.partitions[loading.starts[1:] - 1]
         return JoinedPages([part.pages for part in parts], [False, *(firsts == before + 1).tolist()])
 
-    def _learn(self, partitions: Int64Array, parts: Sequence[_Part]) -> None:
+    def _learn(self, partitions: Int64Array, runs: Int64Array, parts: Sequence[_Part]) -> None:
         if self._costs is not None:
             seconds = max(part.ended for part in parts) - min(part.began for part in parts)
             size_bytes = len(partitions) * self._reader.mean_partition_bytes
-            self._costs.observe(max(len(parts), len(run_starts(partitions))), size_bytes, seconds)
+            self._costs.observe(max(len(parts), len(runs)), size_bytes, seconds)
 
-    def _modelled(self, clock: ModelClock, partitions: Int64Array, following: Int64Array) -> PageSet:
+    def _modelled(self, clock: ModelClock, partitions: Int64Array, following: Sequence[Int64Array]) -> PageSet:
         is_expected = self._expected is not None and np.array_equal(self._expected, partitions)
         asked = self._asked if is_expected else clock.moment()
         before = clock.operations.bytes_read
@@ -143,13 +157,17 @@ class ReadAhead:
         transfer_seconds = (clock.operations.bytes_read - before) / clock.costs.bytes_per_second
         arrival = asked + load.seconds - transfer_seconds
         self._disk_free = max(arrival, self._disk_free) + transfer_seconds
-        self._asked, self._expected = clock.moment(), following
+        self._asked, self._expected = clock.moment(), following[0] if following else None
         clock.sleep_until(self._disk_free)
         if not self._in_flight:
             self._expected = None
         elif clock.costs.most_in_flight == 1:
             self._asked = clock.moment()
         return pages
+
+
+def _is_same(one: Int64Array, other: Int64Array) -> bool:
+    return one is other or np.array_equal(one, other)
 
 
 def _read_part(read: Callable[[], PageSet]) -> _Part:

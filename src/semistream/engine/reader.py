@@ -61,18 +61,23 @@ class PartitionReader:
 
     def read_runs(self, partitions: Int64Array) -> PageSet:
         """Read partitions, which must ascend, neighbours by one request and as one range."""
-        first, last = self._runs(partitions)
+        first, last = self._runs(partitions, run_starts(partitions))
         return self._read(first, last, continued=False, in_flight=len(first))
 
-    def prepared_runs(self, partitions: Int64Array) -> Callable[[], PageSet]:
-        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already."""
-        first, last = self._runs(partitions)
+    def prepared_runs(self, partitions: Int64Array, starts: Int64Array) -> Callable[[], PageSet]:
+        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already.
+
+        `starts` is where runs start among the partitions.
+        """
+        first, last = self._runs(partitions, starts)
         self._count(first, last, continued=False, in_flight=len(first))
         return self._store.prepared_read(first, last)
 
-    def _runs(self, partitions: Int64Array) -> tuple[Int64Array, Int64Array]:
+    def _runs(self, partitions: Int64Array, starts: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Return the first and the last page of each run."""
-        starts = run_starts(partitions)
+        if len(starts) == 1:
+            first, last = self.partitions.pages_of(partitions[[0, -1]])
+            return first[:1], last[1:]
         ends = np.empty_like(starts)
         ends[:-1], ends[-1:] = starts[1:], len(partitions)
         return self.partitions.pages_of(partitions[starts])[0], self.partitions.pages_of(partitions[ends - 1])[1]
@@ -122,9 +127,9 @@ class PartitionReader:
             stats.read_requests += len(first)
             stats.page_reads += int((last - first).sum()) + len(first)
             stats.bytes_read += size_bytes
-        if isinstance(self._clock, ModelClock):
-            in_flight = min(in_flight, self._clock.costs.most_in_flight)
-        latencies = len(first) / in_flight
+        if not isinstance(self._clock, ModelClock):
+            return
+        latencies = len(first) / min(in_flight, self._clock.costs.most_in_flight)
         self._clock.charge(
             Operations(
                 seeks=0 if continued else latencies,

@@ -43,6 +43,8 @@ class Split:
     runs_share: float | None = 0.0
     """Reads bring runs of partitions, in memory of this share of all, or as suits the disk if it is None;
     partitions are then as small as may be."""
+    reads_ahead: int = 1
+    """Where reads bring runs: how many are begun before they are needed, each with memory of that share."""
     least_partition_bytes: float = 0.0
     """Where reads bring runs: partitions are about so large at least, unless the table would have few of them."""
     handover_bytes: int = 0
@@ -110,7 +112,7 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
     cache_bytes = _cache_bytes(split, memory, read_bytes, read_bytes)
     handover_bytes = _handover_bytes(split, memory)
     runs_bytes = int((split.runs_share or 0) * memory)
-    budget.reserve("disk buffer", min(memory, max(2 * runs_bytes, split.buffers * read_bytes)))
+    budget.reserve("disk buffer", min(memory, max((1 + split.reads_ahead) * runs_bytes, split.buffers * read_bytes)))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
     budget.reserve("handover buffer", min(budget.free_bytes, handover_bytes))
     budget.reserve("page book-keeping", min(budget.free_bytes, partitions * split.partition_bytes))
@@ -174,10 +176,11 @@ def real_sizes(
     cache_bytes = _cache_bytes(split, divided, read_bytes, block_bytes)
     handover_bytes = _handover_bytes(split, memory)
     handover_slots = int(handover_bytes / (20 + slot_bytes))
+    runs_bytes = int((split.runs_share or 0) * divided)
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": max((split.buffers + 2) * read_bytes, 3 * int((split.runs_share or 0) * divided)),
+        "disk buffer": max((split.buffers + 2) * read_bytes, (2 + split.reads_ahead) * runs_bytes),
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": divided // 16,
         "input": 2 * chunk_bytes,
@@ -218,7 +221,7 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, int((split.runs_share or 0) * divided) // read_bytes),
+        run_partitions=max(1, runs_bytes // read_bytes),
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
         holds_table=holds_table,

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.compile import kernel
-from semistream.engine.code_table import CodeTable
+from semistream.engine.code_table import CodeTable, insert_code, remove_code
 from semistream.engine.evicted_codes import EvictedCodes
 from semistream.engine.slot_rows import SlotRows
 from semistream.policies.contract import Replacement
+
+_MOST_SORTED = np.iinfo(np.uint16).max
+_NOTHING = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ class TupleCache:
         The order knows nothing of the uses it puts in order, so the first n say what a cache of n entries would answer.
         """
         before = self._frequencies_before[: self.count]
-        order = np.argsort(-before, kind="stable")
+        # Numbers of 16 bits are sorted by counting them. Where uses are that many, the order says nothing more.
+        rank = _MOST_SORTED - np.minimum(before, _MOST_SORTED)
+        order = np.argsort(rank.astype(np.uint16), kind="stable")
         return (self._frequencies[: self.count] - before)[order].astype(np.int64)
 
     def is_absent(self, slots: Int64Array) -> BoolArray:
@@ -114,7 +120,7 @@ class TupleCache:
 
     def admit(self, codes: Int64Array, worth: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
         """Add tuples, overwriting others where the cache is full; return how many were new."""
-        new = np.flatnonzero(self._table.find(codes) < 0)
+        new = self._table.find_new(codes)
         if len(new) > self.capacity:
             new = np.sort(new[np.argsort(worth[new], kind="stable")[len(new) - self.capacity :]])
         if not len(new) or (self._replacement is None and self.count == self.capacity):
@@ -126,14 +132,20 @@ class TupleCache:
                 return 0
         if self._replacement is not None and self._replacement.keeps_better:
             new = new[np.argsort(-worth[new], kind="stable")]
-        slots = self._make_room(worth[new])
+        codes, worth = codes[new], worth[new]
+        slots = self._make_room(worth)
         new = new[: len(slots)]
-        codes = codes[new]
-        self._table.insert(codes, slots)
-        self._codes[slots] = codes
-        self._frequencies[slots] = worth[new]
-        self._frequencies_before[slots] = worth[new]
-        self._absent[slots] = absent
+        _fill(
+            *self._table.parts,
+            self._codes,
+            self._frequencies,
+            self._frequencies_before,
+            self._absent,
+            slots,
+            codes,
+            worth,
+            absent,
+        )
         if self._rows is not None:
             if absent:
                 self._rows.drop(slots)
@@ -163,14 +175,12 @@ class TupleCache:
         assert self._replacement is not None
         # The fresh slots are not to be chosen again.
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
-        if self._replacement.keeps_better:
-            worse = self._frequencies[victims] < worth[fresh:]
-            victims = victims[: len(worse) if worse.all() else int(np.argmin(worse))]
-        overwritten = self._codes[victims]
-        self._table.remove(overwritten)
-        self.evicted.add(overwritten)
-        self.evictions += len(victims)
-        return np.concatenate([slots, victims])
+        overwritten = np.empty(len(victims), dtype=np.int64)
+        least = worth[fresh:] if self._replacement.keeps_better else _NOTHING
+        vacated = int(_vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
+        self.evicted.add(overwritten[:vacated])
+        self.evictions += vacated
+        return np.concatenate([slots, victims[:vacated]]) if fresh else victims[:vacated]
 
     def _shrink(self) -> None:
         """Give up an eighth of the entries for good: rows are wider than the number of slots was made for."""
@@ -233,3 +243,51 @@ def _count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array) ->
         frequencies[slots[index]] += 1
         count += absent[slots[index]]
     return count
+
+
+@kernel
+def _vacate(
+    table: Int64Array,
+    table_slots: Int32Array,
+    shift: int,
+    cached: Int64Array,
+    frequencies: Int32Array,
+    victims: Int64Array,
+    worth: Int32Array,
+    overwritten: Int64Array,
+) -> Any:
+    """Take the codes of victims out of the table and list them, up to the first that newcomers are not worth more than.
+
+    All of them if no worth is given. Returns how many.
+    """
+    for index in range(victims.shape[0]):
+        slot = victims[index]
+        if worth.shape[0] > 0 and frequencies[slot] >= worth[index]:
+            return index
+        overwritten[index] = cached[slot]
+        remove_code(table, table_slots, shift, cached[slot])
+    return victims.shape[0]
+
+
+@kernel
+def _fill(
+    table: Int64Array,
+    table_slots: Int32Array,
+    shift: int,
+    cached: Int64Array,
+    frequencies: Int32Array,
+    frequencies_before: Int32Array,
+    is_absent: BoolArray,
+    slots: Int64Array,
+    codes: Int64Array,
+    worth: Int32Array,
+    absent: bool,
+) -> None:
+    """Let codes have slots, one each."""
+    for index in range(slots.shape[0]):
+        slot = slots[index]
+        insert_code(table, table_slots, shift, codes[index], slot)
+        cached[slot] = codes[index]
+        frequencies[slot] = worth[index]
+        frequencies_before[slot] = worth[index]
+        is_absent[slot] = absent

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-import numpy as np
-
 from semistream.core.arrays import Int32Array, Int64Array
 
 
@@ -85,9 +83,9 @@ class PageChoice(ABC):
         """Return the partition to load into one of several buffers, other than `taken`; -1 if there is none."""
         raise AssertionError("this choice has one buffer")
 
-    def following(self) -> Int64Array:
-        """Return what the next call of `choose` will most likely return, so that it can be read ahead."""
-        return np.empty(0, dtype=np.int64)
+    def following(self, reads: int) -> list[Int64Array]:  # noqa: ARG002
+        """Return what up to `reads` next calls of `choose` will most likely return, so that it can be read ahead."""
+        return []
 
     def learn_costs(self, request_seconds: float, partition_seconds: float) -> None:  # noqa: B027
         """Learn what a request and the bytes of a partition cost, where that is measured."""

@@ -63,9 +63,9 @@ class LoggedChoice(PageChoice):
         """Return what the other choice returns."""
         return self._inside.choose_for(buffer, queue, taken)
 
-    def following(self) -> Int64Array:
+    def following(self, reads: int) -> list[Int64Array]:
         """Return what the other choice returns."""
-        return self._inside.following()
+        return self._inside.following(reads)
 
     def after_read(self, partition: int, matches: int, queue: Queue) -> None:
         """Write the read down."""

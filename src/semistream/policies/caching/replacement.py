@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.compile import kernel
 from semistream.policies.contract import Replacement
 
 
@@ -50,7 +51,9 @@ class LeastFrequentOverwrite(Replacement):
         chosen = self._from_supply(count, frequencies)
         if len(chosen) < count:
             self._scan(count, frequencies)
-            again = ~np.isin(self._supply, chosen)
+            again = np.ones(len(frequencies), dtype=np.bool_)
+            again[chosen] = False
+            again = again[self._supply]
             self._supply, self._seen = self._supply[again], self._seen[again]
             chosen = np.concatenate([chosen, self._from_supply(count - len(chosen), frequencies)])
         return chosen
@@ -62,11 +65,10 @@ class LeastFrequentOverwrite(Replacement):
         self._seen = frequencies[self._supply]
 
     def _from_supply(self, count: int, frequencies: Int32Array) -> Int64Array:
-        unused = np.flatnonzero(frequencies[self._supply] == self._seen)[:count]
-        chosen = self._supply[unused]
-        after = int(unused[-1]) + 1 if len(unused) == count and count else len(self._supply)
+        chosen = np.empty(count, dtype=np.int64)
+        found, after = _take_unused(self._supply, self._seen, frequencies, chosen)
         self._supply, self._seen = self._supply[after:], self._seen[after:]
-        return chosen
+        return chosen[:found]
 
 
 class LessUsedOverwrite(LeastFrequentOverwrite):
@@ -80,3 +82,16 @@ class LessUsedOverwrite(LeastFrequentOverwrite):
             self._slots = len(frequencies)
             self._scan(1, frequencies)
         return int(self._seen[0])
+
+
+@kernel
+def _take_unused(supply: Int64Array, seen: Int32Array, frequencies: Int32Array, chosen: Int64Array) -> tuple[int, int]:
+    """Choose slots of the supply whose frequency is still the one seen; return both counts: chosen, looked at."""
+    found = 0
+    for index in range(supply.shape[0]):
+        if found == chosen.shape[0]:
+            return found, index
+        if frequencies[supply[index]] == seen[index]:
+            chosen[found] = supply[index]
+            found += 1
+    return found, supply.shape[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
@@ -9,6 +11,7 @@ from semistream.core.compile import kernel
 from semistream.policies.contract import PageChoice, Queue
 
 _MOST_STEPS = 24
+_NONE = np.empty(0, dtype=np.int64)
 
 
 class PlannedRuns(PageChoice):
@@ -50,7 +53,8 @@ class PlannedRuns(PageChoice):
         self._share = share
         self._patience = patience
         self._by_age = by_age
-        self._planned = np.empty(0, dtype=np.int64)
+        self._reads: deque[Int64Array] = deque()
+        """What is left of the plan."""
         self.theta = 0.0
         """What a read of a partition had to be worth in the last plan."""
 
@@ -63,28 +67,29 @@ class PlannedRuns(PageChoice):
     def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
         """Return the next runs of the plan, and make a new plan when the old one is done."""
         if self._is_late(queue):
-            self._planned = self._plan_for_late(queue)
-        planned = self._planned
-        while len(planned):
-            some, planned = planned[: self._run_partitions], planned[self._run_partitions :]
+            self._divide(self._plan_for_late(queue))
+        while self._reads:
+            some = self._reads.popleft()
             if _is_waited_for(queue.counts, some):
-                self._planned = planned
                 return some
-        self._planned = planned = self._plan(queue, 1.0 if not input_pending else self._share)
-        self._planned = planned[self._run_partitions :]
-        return planned[: self._run_partitions]
+        self._divide(self._plan(queue, 1.0 if not input_pending else self._share))
+        return self._reads.popleft() if self._reads else _NONE
 
     def _is_late(self, queue: Queue) -> bool:
         """Say whether the oldest tuple has waited for half of its deadline, and the plan does not serve it."""
         oldest = queue.oldest() if self.overdue_before else -1
         if oldest < 0 or queue.since[oldest] >= self.overdue_before:
             return False
-        place = int(np.searchsorted(self._planned, oldest))
-        return place == len(self._planned) or int(self._planned[place]) != oldest
+        return not any(oldest in some for some in self._reads if some[0] <= oldest <= some[-1])
 
-    def following(self) -> Int64Array:
-        """Return the next runs of the plan."""
-        return self._planned[: self._run_partitions]
+    def _divide(self, planned: Int64Array) -> None:
+        """Divide a plan into reads."""
+        step = self._run_partitions
+        self._reads = deque(planned[start : start + step] for start in range(0, len(planned), step))
+
+    def following(self, reads: int) -> list[Int64Array]:
+        """Return the next reads of the plan."""
+        return [self._reads[place] for place in range(min(reads, len(self._reads)))]
 
     def _plan(self, queue: Queue, share: float) -> Int64Array:
         if share >= 1.0:
