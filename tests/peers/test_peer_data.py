@@ -17,6 +17,7 @@ from semistream.peers.data import (
     PAYLOAD,
     STREAM_COLUMNS,
     Joined,
+    PeerData,
     Situation,
     expected,
     master_rows,
@@ -24,6 +25,9 @@ from semistream.peers.data import (
     stream_rows,
     with_payload,
 )
+from semistream.peers.paged_master import paged_master
+from semistream.store.master_table import MasterTable
+from semistream.store.paged_file.build import DEFAULT_PAGE_BYTES
 from semistream.workload.zipf import IntegralZipf
 
 COLUMNS = (*STREAM_COLUMNS, *PAYLOAD)
@@ -119,8 +123,25 @@ def test_a_checksum_sees_two_rows_that_have_swapped_their_payload() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"master_rows": 0}, {"batch_rows": 2**31}, {"zipf": -1.0}, {"zipf": float("nan")}, {"cores": 0}]
+    "wrong",
+    [
+        {"master_rows": 0},
+        {"batch_rows": 2**31},
+        {"zipf": -1.0},
+        {"zipf": float("nan")},
+        {"cores": 0},
+        {"page_bytes": 1},
+    ],
 )
 def test_a_situation_without_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidSettingError):
         Situation.of(**{"master_rows": 10, "batch_rows": 10, "memory": "16MB", "zipf": 1.0, "cores": 2, **wrong})
+
+
+def test_each_size_of_pages_has_a_master_table_of_its_own(tmp_path: Path) -> None:
+    small, usual = (
+        paged_master(PeerData(Situation.of(1000, 10, "16MB", 1.0, 2, page_bytes), tmp_path))
+        for page_bytes in (1024, DEFAULT_PAGE_BYTES)
+    )
+    pages = [MasterTable(folder).info()["pages"] for folder in (small, usual)]
+    assert pages[0] > 6 * pages[1]

@@ -34,6 +34,9 @@ def peers(
     zipf: Annotated[
         float, typer.Option(metavar="EXPONENT", help="How skewed the keys are; 0 is uniform.", rich_help_panel=_DATA)
     ] = 1.0,
+    page_bytes: Annotated[
+        int, typer.Option(metavar="N", help="Bytes of a page of semistream's master table.", rich_help_panel=_DATA)
+    ] = 8192,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +100,8 @@ def peers(
     if list_only:
         peers_rendering.show_peers(all_peers(addresses))
         return
-    situation = Situation.of(master_rows, batch_rows, memory, zipf, cores or len(os.sched_getaffinity(0)))
+    cores = cores or len(os.sched_getaffinity(0))
+    situation = Situation.of(master_rows, batch_rows, memory, zipf, cores, page_bytes)
     plan = TurnPlan(turns, batches, slow_batches, dropped)
     choice = chosen_peers(only, addresses)
     _check_places(out, json_file)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from semistream.core.arrays import Float64Array, Int64Array, UInt64Array
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
+from semistream.store.paged_file.build import DEFAULT_PAGE_BYTES, check_page_bytes
 from semistream.workload.zipf import IntegralZipf
 
 PAYLOAD = ("supplier", "price", "stock", "text")
@@ -49,9 +50,19 @@ class Situation:
     memory_bytes: int
     zipf: float
     cores: int
+    page_bytes: int = DEFAULT_PAGE_BYTES
+    """Of the master table as semistream has it."""
 
     @classmethod
-    def of(cls, master_rows: int, batch_rows: int, memory: int | str, zipf: float, cores: int) -> Situation:
+    def of(
+        cls,
+        master_rows: int,
+        batch_rows: int,
+        memory: int | str,
+        zipf: float,
+        cores: int,
+        page_bytes: int = DEFAULT_PAGE_BYTES,
+    ) -> Situation:
         """Return a situation, or raise InvalidSettingError."""
         for name, value in (("master-rows", master_rows), ("batch-rows", batch_rows)):
             if not 1 <= value < _MOST_ROWS:
@@ -60,7 +71,8 @@ class Situation:
             raise InvalidSettingError(f"--cores must be at least 1, but {cores} was given.")
         if not 0 <= zipf < float("inf"):
             raise InvalidSettingError(f"--zipf must be 0 or more, but {zipf:g} was given.")
-        return cls(master_rows, batch_rows, parse_bytes(memory), zipf, cores)
+        check_page_bytes(page_bytes)
+        return cls(master_rows, batch_rows, parse_bytes(memory), zipf, cores, page_bytes)
 
 
 @dataclass(frozen=True)

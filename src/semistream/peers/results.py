@@ -28,6 +28,8 @@ class PeerResult:
     master_rows: int
     batch_rows: int
     zipf: float
+    page_bytes: int
+    """Of the master table as semistream has it."""
     memory_bytes: int | None
     """What the peer was told to keep to, for each worker or core; None if it cannot be limited."""
     turns: int
@@ -58,6 +60,7 @@ class PeerResult:
             master_rows=situation.master_rows,
             batch_rows=situation.batch_rows,
             zipf=situation.zipf,
+            page_bytes=situation.page_bytes,
             memory_bytes=situation.memory_bytes if peer.keeps_to_memory else None,
             turns=len(turns),
             batches=len(times),

@@ -70,6 +70,11 @@ class WrittenPages:
 def check_settings(page_bytes: int, on_duplicate: str) -> None:
     """Raise InvalidSettingError unless a table can be built with these settings."""
     check_rule(on_duplicate)
+    check_page_bytes(page_bytes)
+
+
+def check_page_bytes(page_bytes: int) -> None:
+    """Raise InvalidSettingError unless pages can have this size."""
     if not SMALLEST_PAGE_BYTES <= page_bytes <= LARGEST_TARGET_BYTES:
         raise InvalidSettingError(
             f"page_bytes is {page_bytes}: choose from {SMALLEST_PAGE_BYTES} to {LARGEST_TARGET_BYTES}."
