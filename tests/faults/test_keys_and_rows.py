@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -175,6 +176,22 @@ def test_a_stream_row_above_the_budget_goes_to_the_dead_letters_and_the_join_goe
     assert "too large" in letters[0][1]
     assert joined.stats.refused == 1
     assert joined.stats.tuples_out == 3
+
+
+def test_a_page_above_the_budget_is_never_read_nor_read_ahead(tmp_path: Path) -> None:
+    count, large = 20_000, (5_000, 15_000)
+    names = ["x" * 3_000_000 if i in large else f"product {i:010d}" for i in range(count)]
+    table = ss.MasterTable.build(pa.table({"id": np.arange(count), "name": names}), tmp_path / "t", "id")
+    stream = stream_of(np.random.default_rng(1).permutation(count).tolist() * 5, pa.int64())
+    letters: list[pa.RecordBatch] = []
+    with table.open() as store:
+        pages = store.locate(np.array(large)).tolist()
+        master = CountingStore(store, log=True)
+        joined = ss.join(stream, master, on="id", memory="8MB", dead_letters=lambda rows, _: letters.append(rows))
+        assert joined.read_all().num_rows == 5 * (count - 2)
+    assert {key for rows in letters for key in rows["id"].to_pylist()} == set(large)
+    assert master.log is not None
+    assert not [page for page in pages for first, last in master.log if first <= page <= last]
 
 
 def test_without_dead_letters_a_row_above_the_budget_is_an_error() -> None:

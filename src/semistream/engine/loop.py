@@ -306,12 +306,11 @@ class JoinLoop:
 
     def _read_runs(self, partitions: Int64Array) -> None:
         """Read runs of partitions, but for those that are too large to read, for which no tuple waits."""
-        unreadable = self._reader.partitions.unreadable(partitions.astype(np.int32))
-        if unreadable is not None:
-            partitions = partitions[~unreadable]
+        partitions = self._without_unreadable(partitions)
         if not len(partitions):
             return
-        pages, starts = self._ahead.read(partitions, self._choice.following(self._ahead.reads))
+        following = map(self._without_unreadable, self._choice.following(self._ahead.reads))
+        pages, starts = self._ahead.read(partitions, [some for some in following if len(some)])
         if self._deadline is not None:
             count, longest_seconds = self._deadline.waits_of(partitions)
             self._intake.answered(count, longest_seconds, self.waiting)
@@ -322,6 +321,10 @@ class JoinLoop:
         if self._read_costs is not None:
             request_seconds, byte_seconds = self._read_costs.costs
             self._choice.learn_costs(request_seconds, byte_seconds * self._reader.mean_partition_bytes)
+
+    def _without_unreadable(self, partitions: Int64Array) -> Int64Array:
+        unreadable = self._reader.partitions.unreadable(partitions)
+        return partitions if unreadable is None else partitions[~unreadable]
 
     @property
     def _finishes(self) -> bool:
@@ -342,7 +345,7 @@ class JoinLoop:
 
     def _is_readable(self, partitions: Int64Array) -> bool:
         """Say whether there is something to read; only a ring ever asks for what is too large to read."""
-        unreadable = self._reader.partitions.unreadable(partitions.astype(np.int32))
+        unreadable = self._reader.partitions.unreadable(partitions)
         return len(partitions) > 0 and (unreadable is None or not unreadable.any())
 
     def _answer_from_pinned(self) -> None:

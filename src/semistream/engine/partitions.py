@@ -62,7 +62,7 @@ class Partitions:
             return np.searchsorted(self._starts, pages, side="right").astype(np.int64) - 1
         return pages // self._pages
 
-    def unreadable(self, partitions: Int32Array) -> BoolArray | None:
+    def unreadable(self, partitions: Int32Array | Int64Array) -> BoolArray | None:
         """Say which partitions are too large to read; None if none of the table is."""
         return None if self._unreadable is None else self._unreadable[partitions]
 

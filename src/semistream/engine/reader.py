@@ -42,7 +42,7 @@ class PartitionReader:
     def readable(self) -> Iterator[int]:
         """Yield the partitions that are not too large to read, in their order."""
         for partition in range(self.partition_count):
-            unreadable = self.partitions.unreadable(np.array([partition], dtype=np.int32))
+            unreadable = self.partitions.unreadable(np.array([partition]))
             if unreadable is None or not unreadable[0]:
                 yield partition
 
