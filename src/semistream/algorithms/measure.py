@@ -76,13 +76,15 @@ def measure(
     seconds: float | None = None,
     parameters: Mapping[str, float] | None = None,
     most_tuples: int = MOST_TUPLES,
+    whole_scans: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Join until `tuples` have left after the warm-up, or for `seconds`; on the model clock if a profile is given.
 
     The warm-up fills the queue and lets three times its size leave through the disk phase. With `queues` the
     measurement goes on until so many times the queue's size has left through the disk phase, or `most_tuples` have
-    left in all.
+    left in all. With `whole_scans`, for algorithms that read the table in its order, it then goes on to the place in
+    the table where it began.
     """
     clock: Clock = WallClock() if profile is None else ModelClock(profile)
     assembly = Assembly(
@@ -104,6 +106,7 @@ def measure(
         operations = copy(clock.operations) if isinstance(clock, ModelClock) else None
         least = min(queues * assembly.sizes.waiting_slots, most_tuples) if fills_a_queue else 0
         moments = [(0, 0.0)]
+        scan = max(1, assembly.reader.partition_count) if whole_scans else 1
         for _ in rounds:
             done = stats.tuples_out - before.tuples_out
             moments.append((done, clock.now() - started))
@@ -112,7 +115,11 @@ def measure(
             if seconds is not None:
                 if clock.now() - started >= seconds:
                     break
-            elif done >= tuples and (done >= most_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least):
+            elif (
+                done >= tuples
+                and (done >= most_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least)
+                and (stats.read_requests - before.read_requests) % scan == 0
+            ):
                 break
     finally:
         loop.close()

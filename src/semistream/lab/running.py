@@ -121,13 +121,22 @@ def tasks_of(plans: Iterable[Plan], *, scale: float, clock: str) -> list[Task]:
     """Return the different points of some experiments, the largest tables first.
 
     So a process that takes one after the other finds the table of the last point still there, and the longest runs are
-    not the last.
+    not the last. In real time the series of a figure take turns at each place, since a machine changes within minutes.
     """
     tasks: dict[Point, Task] = {}
     for plan in plans:
         for planned in plan.points(scale=scale, clock=clock):
             tasks.setdefault(planned.point, Task(plan.id, planned))
-    return sorted(tasks.values(), key=lambda task: (-task.point.master_rows, -task.point.memory_bytes))
+    return sorted(tasks.values(), key=_turns if clock == "wall" else _largest_first)
+
+
+def _largest_first(task: Task) -> tuple[float, ...]:
+    return -task.point.master_rows, -task.point.memory_bytes
+
+
+def _turns(task: Task) -> tuple[float | str, ...]:
+    point = task.point
+    return *_largest_first(task), point.ranks, point.exponent, point.seed
 
 
 def default_jobs() -> int:

@@ -46,6 +46,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         seed=point.seed,
         parameters=parameters,
         most_tuples=int(point.option("most_tuples", MOST_TUPLES)),
+        whole_scans=bool(point.option("whole_scans", 0)),
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 

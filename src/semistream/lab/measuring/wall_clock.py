@@ -47,7 +47,8 @@ def run(point: Point, tables: Path) -> Row:
     keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks).draw(_DRAWN_KEYS)
     parameters = rates.parameters_of(point)
     recipe = algorithm_named(point.algorithm)
-    timed = _Slices(_engine_times(recipe, store, RepeatedKeys.of(keys), point, parameters))
+    times = _engine_times(recipe, store, RepeatedKeys.of(keys), point, parameters) if point.option("timed", 1) else None
+    timed = _Slices(times)
     measured = measure(
         recipe,
         store,
@@ -59,6 +60,7 @@ def run(point: Point, tables: Path) -> Row:
         seed=point.seed,
         parameters=parameters,
         most_tuples=int(point.option("most_tuples", MOST_TUPLES)),
+        whole_scans=bool(point.option("whole_scans", 0)),
         progress=timed.after_round,
     )
     return {
