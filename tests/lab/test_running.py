@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from small_lab import FAILING, die_at_large_memory, points_of, results_folder, s
 
 from semistream.core.errors import InvalidSettingError
 from semistream.lab import running
-from semistream.lab.plan import plan_named
+from semistream.lab.measuring import rates
+from semistream.lab.plan import plan_named, plans_named
 from semistream.lab.point import Point, Row
 from semistream.lab.results import LabSettings, ResultsFolder
 from semistream.lab.running import repeated, run_plans, runs_on, tasks_of
@@ -202,3 +204,20 @@ def test_only_saturated_streams_of_generated_keys_run_in_real_time() -> None:
     assert not runs_on(plan_named("hybrid-7b"), "wall")
     assert not runs_on(plan_named("hybrid-11"), "wall")
     assert runs_on(plan_named("hybrid-11"), "model")
+
+
+def test_in_real_time_the_series_take_turns_at_each_place() -> None:
+    plan = repeated(plans_named("demand-wall")[0], 2)
+    tasks = tasks_of([plan], scale=1.0, clock="wall")
+    series = len(plan.series)
+    places = [(task.point.exponent, task.point.seed) for task in tasks]
+    assert places[::series] == sorted(set(places))
+    assert all(len(set(places[start : start + series])) == 1 for start in range(0, len(places), series))
+
+
+def test_a_measurement_of_whole_scans_ends_where_it_began() -> None:
+    point = Point(algorithm="meshjoin", master_rows=30_000, memory_bytes=1_000_000, exponent=1.0, queues=2.0)
+    scanned, free = (rates.run(replace(point, options=options)) for options in ((("whole_scans", 1),), ()))
+    pages = -(-30_000 // (rates.PAGE_BYTES // rates.ROW_BYTES))
+    partitions = -(-pages // 13)  # a read of 13 pages is the papers'
+    assert [row["read_requests"] % partitions == 0 for row in (scanned, free)] == [True, False]  # type: ignore[operator]
