@@ -7,7 +7,7 @@ import pytest
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CachedTuples
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite

@@ -12,7 +12,7 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
-from semistream.engine.cache_stages import CachedTuples
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.stream_input import KeyInput
 from semistream.engine.tuple_cache import TupleCache
 from semistream.policies.caching import LessUsedOverwrite

@@ -10,7 +10,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CachedTuples
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.segmented_columns import SegmentedColumns
 from semistream.engine.stream_input import Chunk
 from semistream.engine.stream_rows import StreamRows

@@ -11,7 +11,7 @@ from equivalence_runs import every_algorithm, every_how, time_limit
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import MemoryBudget
-from semistream.engine.cache_stages import CachedTuples
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output_plan import plan_output
 from semistream.joining import JoinSession
 from semistream.store.contract import MasterStore

@@ -16,7 +16,8 @@ from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.balance import MemoryBalance
 from semistream.engine.buffer_shares import handover_share_for, runs_share_for
-from semistream.engine.cache_stages import CachedTuples, CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
 from semistream.engine.measured_costs import MeasuredCosts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semistream.engine.cache_stages import CachedTuples
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.waiting import WaitingTuples
 from semistream.policies.caching import best_cache_size
 

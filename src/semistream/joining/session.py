@@ -16,7 +16,8 @@ from semistream.core.clock import WallClock
 from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CachedTuples, CacheStage
+from semistream.engine.cache_stages import CacheStage
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.reader import PartitionReader

@@ -17,7 +17,8 @@ import pyspark
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
-from semistream.engine.cache_stages import CachedTuples, CacheStage
+from semistream.engine.cache_stages import CacheStage
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.tuple_cache import HotRows

@@ -1,0 +1,215 @@
+"""Master tuples cached by key code, as a stage of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.stats import JoinStats
+from semistream.engine.cache_stages import CacheStage
+from semistream.engine.matching import count_matches, run_lengths
+from semistream.engine.output import Output
+from semistream.engine.reader import PartitionReader
+from semistream.engine.stream_input import Chunk
+from semistream.engine.tuple_cache import HotRows, TupleCache
+from semistream.engine.waiting import Drained
+from semistream.policies.contract import Admission, Queue
+from semistream.store.contract import PageSet
+
+_WINDOWS_OF_A_LOOK = 2
+_NEXT_TO_NOTHING = 0.05
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class CachedTuples(CacheStage):
+    """Master tuples cached by key code; new ones enter as `admission` decides, or none without it.
+
+    While a full cache answers next to nothing, as it does where keys are not skewed, it learns from one read in
+    `one_read_in`, drawn at random, which then stands for all of them: to learn from each would cost more than it
+    answers.
+    """
+
+    def __init__(
+        self,
+        cache: TupleCache,
+        admission: Admission | None,
+        columns: tuple[str, ...],
+        *,
+        unique: bool,
+        remembers_absent: bool = True,
+        one_read_in: int = 1,
+        seed: int = 0,
+        stats: JoinStats,
+    ) -> None:
+        self.cache = cache
+        self._remembers_absent = remembers_absent
+        self.counts_frequencies = admission is not None
+        self._admission = admission
+        self._columns = columns
+        self._unique = unique
+        self._knows_all = False
+        self._tuples = self._answered = 0
+        self._windows = self._looked_at = 0
+        self._stats = stats
+        self._one_read_in = one_read_in
+        self._share = 1.0
+        """Which part of the tuples of the last window was answered."""
+        self._random = Random(seed)
+        self._unlearned = 0
+        """How many more reads go by before one to learn from."""
+        self.at_look: Callable[[int], None] | None = None
+        """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """The cache's lock."""
+        return self.cache.lock
+
+    def load(self, reader: PartitionReader) -> None:
+        """Without admission: fill the cache with the first rows of the master table."""
+        if self._admission is not None:
+            return
+        loaded = rows_seen = 0
+        for partition in reader.readable():
+            left = self.cache.capacity - self.cache.count
+            if left <= 0:
+                return
+            loaded += 1
+            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
+            self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
+            rows_seen += len(pages.codes)
+        self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Look codes up in the cache; what is not in a cache of the whole table is absent."""
+        slots = self.cache.find(codes)
+        if self._knows_all:
+            slots[slots < 0] = self.cache.absent_slot
+        return slots
+
+    def answer(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        chunk: Chunk,
+        rows: Int64Array,
+        slots: Int64Array,
+        output: Output | None,
+    ) -> int:
+        """Answer from the cached rows."""
+        absent = self.cache.use(slots)
+        self._answered += len(slots)
+        if output is not None and chunk.batch is not None:
+            output.cached(chunk.batch, rows, slots, self.cache)
+        return absent
+
+    def after_read(
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,
+        *,
+        whole: bool = True,  # noqa: ARG002
+    ) -> None:
+        """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
+        if self._admission is None or not len(rows):
+            return
+        stands_for = self._stands_for()
+        if not stands_for:
+            return
+        matched, matches, missing = count_matches(rows, len(pages.codes))
+        if stands_for > 1:
+            matches *= stands_for
+        codes = pages.codes[matched]
+        self._stats.shadow_hits += self.cache.evicted.asked_for(codes, matches)
+        absent, firsts = missing, missing
+        if len(missing):
+            absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
+            codes = np.concatenate([codes, absent])
+            matches = np.concatenate([matches, counts.astype(np.int32) * stands_for])
+        needed = _NONE
+        if self._admission.needs_partitions:
+            of_matched = np.searchsorted(pages.bounds, matched, side="right")
+            of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
+            needed = partitions[np.concatenate([of_matched, of_missing]) - 1]
+        worth = self._admission.worth(codes, matches, needed, queue)
+        of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
+        floor = self.cache.floor()
+        wanted = np.flatnonzero(of_rows > floor)
+        if len(wanted):
+            self._admit(pages, matched[wanted], of_rows[wanted])
+        if len(missing) and self._remembers_absent:
+            remembered = np.flatnonzero(of_absent > floor)
+            if len(remembered):
+                self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
+
+    def _stands_for(self) -> int:
+        """Return for how many reads the cache is to learn from this one; 0 for not at all."""
+        if self._one_read_in == 1 or self._share > _NEXT_TO_NOTHING or self.cache.count < self.cache.capacity:
+            self._unlearned = 0
+            return 1
+        if self._unlearned:
+            self._unlearned -= 1
+            return 0
+        self._unlearned = self._random.randrange(2 * self._one_read_in - 1)
+        return self._one_read_in
+
+    def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
+        if not self._unique:
+            # A code with several rows would need several entries: such codes are left to the reads.
+            alone = run_lengths(pages.codes, pages.bounds, rows) == 1
+            alone &= (rows == 0) | (pages.codes[rows - 1] != pages.codes[rows])
+            rows, matches = rows[alone], matches[alone]
+        if len(rows):
+            batch = pages.take(rows, self._columns) if self._columns else None
+            self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
+
+    def arrived(self, count: int) -> None:
+        """Age after windows of tuples."""
+        self._tuples += count
+        if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:
+            self._end_window(self._admission)
+
+    def _end_window(self, admission: Admission) -> None:
+        halvings = admission.age(self._answered, self._tuples)
+        self._share = self._answered / self._tuples
+        self._windows += 1
+        self._looked_at += self._tuples
+        self._tuples = self._answered = 0
+        if not halvings and self._windows < _WINDOWS_OF_A_LOOK:
+            return
+        if self.at_look is not None and self._windows >= _WINDOWS_OF_A_LOOK and admission.is_settled:
+            self.at_look(self._looked_at)
+        self.cache.age(halvings)
+        self.cache.begin_window()
+        self._windows = self._looked_at = 0
+
+    def resize(self, capacity: int) -> None:
+        """Let the cache hold another number of tuples."""
+        self.cache.resize(capacity)
+        if self._admission is not None:
+            self._admission.resize(capacity)
+
+    def count_in(self, stats: JoinStats) -> None:
+        """Count admissions and evictions in other statistics from now on."""
+        self._stats = stats
+
+    def warm(self, rows: HotRows) -> int:
+        """Let rows enter that another cache of the same columns held; return how many have."""
+        with self.cache.lock:
+            warmed = self.cache.admit(rows.codes, rows.frequencies, rows.rows, absent=False)
+            absent_uses = np.ones(len(rows.absent_codes), dtype=np.int32)
+            return warmed + self.cache.admit(rows.absent_codes, absent_uses, None, absent=True)
+
+    def _note(self, admitted: int) -> None:
+        before = self.cache.evictions_noted
+        self.cache.evictions_noted = self.cache.evictions
+        self._stats.cache_admissions += admitted
+        self._stats.cache_evictions += self.cache.evictions - before
