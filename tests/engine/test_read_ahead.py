@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -16,9 +17,9 @@ from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
 from semistream.engine.joined_pages import JoinedPages
 from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.partitions import Partitions
+from semistream.engine.partitions import Partitions, Runs
 from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader, run_starts
+from semistream.engine.reader import PartitionReader
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
@@ -40,6 +41,10 @@ def table(row_bytes: int = 8) -> MemoryStore:
 
 def reader_of(store: MasterStore) -> PartitionReader:
     return PartitionReader(store, Partitions(store, 1), WallClock(), JoinStats())
+
+
+def runs_of(partitions: np.ndarray) -> Runs:
+    return Partitions(table(), 1).runs(partitions)
 
 
 def assert_same(found: PageSet, expected: PageSet) -> None:
@@ -64,8 +69,8 @@ def test_whatever_is_in_flight_the_same_pages_come_in_the_same_order(
         if place == skipped and place > 0:
             continue  # although it has been read ahead
         pages, starts = ahead.read(partitions, reads[place + 1 : place + 1 + reads_ahead])
-        assert_same(pages, reader_of(store).read_runs(partitions))
-        assert starts.tolist() == run_starts(partitions).tolist()
+        assert_same(pages, reader_of(store).read_runs(runs_of(partitions)))
+        assert starts.tolist() == runs_of(partitions).starts.tolist()
     ahead.close()
 
 
@@ -73,7 +78,8 @@ def test_a_read_that_was_not_expected_is_read_all_the_same() -> None:
     store = table()
     ahead = ReadAhead(reader_of(store), WallClock(), in_flight=3)
     ahead.read(np.array([1, 2, 8]), [np.array([10, 11, 30])])
-    assert_same(ahead.read(np.array([20, 35]), [np.array([36])])[0], reader_of(store).read_runs(np.array([20, 35])))
+    expected = reader_of(store).read_runs(runs_of(np.array([20, 35])))
+    assert_same(ahead.read(np.array([20, 35]), [np.array([36])])[0], expected)
     ahead.close()
 
 
@@ -133,14 +139,40 @@ def test_costs_are_learned_from_reads_on_the_wall_clock_alone() -> None:
         assert (costs.costs != (1.0, 1.0)) is learns
 
 
+@pytest.mark.parametrize("pages", [1, 3, 7])
 @fixed
 @given(some_partitions)
-def test_runs_start_where_a_neighbour_is_missing(partitions: np.ndarray) -> None:
-    assert run_starts(partitions).tolist() == np.flatnonzero(np.diff(partitions, prepend=-2) > 1).tolist()
+def test_runs_start_where_a_neighbour_is_missing(pages: int, partitions: np.ndarray) -> None:
+    parted = Partitions(table(), pages)
+    partitions = partitions[partitions < parted.count]
+    runs = parted.runs(partitions)
+    starts = np.flatnonzero(np.diff(partitions, prepend=-2) > 1)
+    assert runs.starts.tolist() == starts.tolist()
+    first, last = parted.pages_of(partitions)
+    assert runs.first_pages.tolist() == first[starts].tolist()
+    assert runs.last_pages.tolist() == last[np.append(starts[1:], len(partitions))[: len(starts)] - 1].tolist()
+    assert runs.page_count == int((last - first + 1).sum())
 
 
-def test_no_partitions_have_no_runs() -> None:
-    assert run_starts(np.empty(0, dtype=np.int64)).tolist() == []
+def test_what_is_read_after_the_end_still_comes() -> None:
+    ahead = ReadAhead(reader_of(table()), WallClock(), in_flight=3)
+    ahead.read(np.array([1]), [np.array([3])])
+    ahead.close()
+    pages, _ = ahead.read(np.array([7]), [np.array([9])])
+    assert len(pages.codes) == ROWS_PER_PAGE
+
+
+def test_a_reader_that_is_forgotten_ends_its_threads() -> None:
+    before = threading.active_count()
+    ahead = ReadAhead(reader_of(table()), WallClock(), in_flight=3)
+    ahead.read(np.array([1]), [np.array([3])])
+    assert threading.active_count() > before
+    del ahead
+    for _ in range(200):
+        if threading.active_count() == before:
+            return
+        time.sleep(0.01)
+    raise AssertionError("threads are left")
 
 
 @fixed
@@ -150,8 +182,8 @@ def test_joined_pages_give_the_rows_of_one_read(partitions: np.ndarray, picks: l
     cuts = sorted(data.draw(st.sets(st.integers(1, len(partitions) - 1)))) if len(partitions) > 1 else []
     pieces = np.split(partitions, cuts)
     goes_on = [False] + [bool(after[0] == before[-1] + 1) for before, after in pairwise(pieces)]
-    joined = JoinedPages([reader.read_runs(piece) for piece in pieces], goes_on)
-    whole = reader.read_runs(partitions)
+    joined = JoinedPages([reader.read_runs(runs_of(piece)) for piece in pieces], goes_on)
+    whole = reader.read_runs(runs_of(partitions))
     assert_same(joined, whole)
     rows = np.array([pick % len(whole.codes) for pick in picks], dtype=np.int64)
     assert joined.take(rows, ["name", "key"]).to_pylist() == whole.take(rows, ["name", "key"]).to_pylist()

@@ -44,8 +44,8 @@ _PARTITION_SHARE = 0.25
 """Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
 _READS_AHEAD = 2
 """In real time: the bytes of one read come while those of another are checked."""
-_ONE_READ_IN = 4
-"""In real time, of how many reads a cache learns from one while it answers next to nothing."""
+_ONE_IN = 8
+"""In real time: a cache that answers next to nothing is asked, and learns, once in so many times."""
 
 
 class Assembly:
@@ -262,7 +262,7 @@ class Assembly:
                 self._columns,
                 unique=self._store.unique and self._store.codec.exact,
                 remembers_absent=bool(self._parameters.get("absent", 1)),
-                one_read_in=1 if self.clock.is_model else _ONE_READ_IN,
+                one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
                 seed=setting.seed,
                 stats=self.stats,
             )

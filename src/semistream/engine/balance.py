@@ -35,6 +35,8 @@ class MemoryBalance:
 
     def after_round(self) -> None:
         """Move memory as was decided, as far as the tuples that wait allow it."""
+        if self._cache.is_dozing:
+            self._wanted = self._least
         wanted, cache = self._wanted, self._cache.cache
         if wanted == cache.capacity:
             return

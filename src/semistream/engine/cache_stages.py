@@ -42,6 +42,10 @@ class CacheStage(ABC):
     def load(self, reader: PartitionReader) -> None:
         """Read what must be in memory before the first tuple comes."""
 
+    def looks(self) -> bool:
+        """Say whether to probe the next tuples; those of which it says no wait like all others."""
+        return True
+
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Return for each tuple where its answer is, or -1."""
         raise AssertionError("this stage does not probe on arrival")

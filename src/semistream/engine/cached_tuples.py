@@ -29,9 +29,9 @@ _NONE = np.empty(0, dtype=np.int64)
 class CachedTuples(CacheStage):
     """Master tuples cached by key code; new ones enter as `admission` decides, or none without it.
 
-    While a full cache answers next to nothing, as it does where keys are not skewed, it learns from one read in
-    `one_read_in`, drawn at random, which then stands for all of them: to learn from each would cost more than it
-    answers.
+    While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
+    in `one_in` is looked for in it, and it learns from one read in `one_in`, each drawn at random and standing for all
+    of them. More would cost more than it answers. Windows are so much longer then.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class CachedTuples(CacheStage):
         *,
         unique: bool,
         remembers_absent: bool = True,
-        one_read_in: int = 1,
+        one_in: int = 1,
         seed: int = 0,
         stats: JoinStats,
     ) -> None:
@@ -56,12 +56,14 @@ class CachedTuples(CacheStage):
         self._tuples = self._answered = 0
         self._windows = self._looked_at = 0
         self._stats = stats
-        self._one_read_in = one_read_in
         self._share = 1.0
         """Which part of the tuples of the last window was answered."""
-        self._random = Random(seed)
-        self._unlearned = 0
-        """How many more reads go by before one to learn from."""
+        self._one_in = one_in
+        self._dozes = False
+        """Whether it may doze: it has answered a settled share of the tuples."""
+        self._looks, self._lessons = _OneIn(one_in, Random(seed)), _OneIn(one_in, Random(seed + 1))
+        self._looked_for = 1
+        """How many tuples each of those stands for that are looked for now."""
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
 
@@ -86,6 +88,11 @@ class CachedTuples(CacheStage):
             rows_seen += len(pages.codes)
         self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
 
+    def looks(self) -> bool:
+        """Say whether to look for the next tuples in the cache."""
+        self._looked_for = self._looks.draw() if self.is_dozing else 1
+        return self._looked_for > 0
+
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Look codes up in the cache; what is not in a cache of the whole table is absent."""
         slots = self.cache.find(codes)
@@ -102,7 +109,7 @@ class CachedTuples(CacheStage):
         output: Output | None,
     ) -> int:
         """Answer from the cached rows."""
-        absent = self.cache.use(slots)
+        absent = self.cache.use(slots, self._looked_for)
         self._answered += len(slots)
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
@@ -121,7 +128,7 @@ class CachedTuples(CacheStage):
         """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
         if self._admission is None or not len(rows):
             return
-        stands_for = self._stands_for()
+        stands_for = self._lessons.draw() if self.is_dozing else 1
         if not stands_for:
             return
         matched, matches, missing = count_matches(rows, len(pages.codes))
@@ -150,16 +157,10 @@ class CachedTuples(CacheStage):
             if len(remembered):
                 self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
 
-    def _stands_for(self) -> int:
-        """Return for how many reads the cache is to learn from this one; 0 for not at all."""
-        if self._one_read_in == 1 or self._share > _NEXT_TO_NOTHING or self.cache.count < self.cache.capacity:
-            self._unlearned = 0
-            return 1
-        if self._unlearned:
-            self._unlearned -= 1
-            return 0
-        self._unlearned = self._random.randrange(2 * self._one_read_in - 1)
-        return self._one_read_in
+    @property
+    def is_dozing(self) -> bool:
+        """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
+        return self._dozes and self._share < _NEXT_TO_NOTHING and self.cache.count == self.cache.capacity
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -180,12 +181,18 @@ class CachedTuples(CacheStage):
     def _end_window(self, admission: Admission) -> None:
         halvings = admission.age(self._answered, self._tuples)
         self._share = self._answered / self._tuples
+        self._dozes = self._one_in > 1 and admission.is_settled
         self._windows += 1
         self._looked_at += self._tuples
         self._tuples = self._answered = 0
         if not halvings and self._windows < _WINDOWS_OF_A_LOOK:
             return
-        if self.at_look is not None and self._windows >= _WINDOWS_OF_A_LOOK and admission.is_settled:
+        if (
+            self.at_look is not None
+            and self._windows >= _WINDOWS_OF_A_LOOK
+            and admission.is_settled
+            and not self.is_dozing
+        ):
             self.at_look(self._looked_at)
         self.cache.age(halvings)
         self.cache.begin_window()
@@ -213,3 +220,21 @@ class CachedTuples(CacheStage):
         self.cache.evictions_noted = self.cache.evictions
         self._stats.cache_admissions += admitted
         self._stats.cache_evictions += self.cache.evictions - before
+
+
+class _OneIn:
+    """Draws one in so many, in the mean."""
+
+    def __init__(self, count: int, random: Random) -> None:
+        self._count = count
+        self._random = random
+        self._passed = 0
+        """How many more are not drawn."""
+
+    def draw(self) -> int:
+        """Return for how many the next one stands; 0 if it is not drawn."""
+        if self._passed:
+            self._passed -= 1
+            return 0
+        self._passed = self._random.randrange(2 * self._count - 1)
+        return self._count

@@ -197,7 +197,9 @@ class JoinLoop:
         """Take a slice of the chunk in; return the seconds charged."""
         chunk = self._chunk
         assert chunk is not None
-        cache = self._cache if self._cache is not None and self._cache.probes_on_arrival else None
+        cache = self._cache
+        if cache is not None and not (cache.probes_on_arrival and cache.looks()):
+            cache = None
         wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
         end = min(self._available(chunk), self._used + wanted)
         codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
@@ -315,8 +317,7 @@ class JoinLoop:
             count, longest_seconds = self._deadline.waits_of(partitions)
             self._intake.answered(count, longest_seconds, self.waiting)
         drained = self.waiting.drain(partitions)
-        bounds = np.append(drained.bounds[starts], drained.bounds[-1])
-        by_run = Drained(drained.codes, drained.references, bounds)
+        by_run = Drained(drained.codes, drained.references, drained.bounds[np.append(starts, len(partitions))])
         self._join_pages(partitions[starts], pages, by_run, whole=False)
         if self._read_costs is not None:
             request_seconds, byte_seconds = self._read_costs.costs

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.compile import kernel
 from semistream.store.contract import MasterStore
 from semistream.store.sparse_index import SparseIndex
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Ascending partitions as runs of neighbours, each of which one request reads."""
+
+    starts: Int64Array
+    """Where each run starts among the partitions."""
+    first_pages: Int64Array
+    last_pages: Int64Array
+    page_count: int
 
 
 class Partitions:
@@ -56,6 +72,13 @@ class Partitions:
         first = partitions * self._pages
         return first, np.minimum(first + self._pages, self._store.page_count) - 1
 
+    def runs(self, partitions: Int64Array) -> Runs:
+        """Return the runs of ascending partitions."""
+        starts, first, last = np.empty((3, len(partitions)), dtype=np.int64)
+        bounds = _NONE if self._starts is None else self._starts
+        count, pages = _find_runs(partitions, self._pages, self._store.page_count, bounds, starts, first, last)
+        return Runs(starts[:count], first[:count], last[:count], pages)
+
     def holding(self, pages: Int64Array) -> Int64Array:
         """Return the partition that each page belongs to."""
         if self._starts is not None:
@@ -87,3 +110,34 @@ class Partitions:
         self.count = len(starts) - 1
         if any(unreadable):
             self._unreadable = np.array(unreadable)
+
+
+@kernel
+def _find_runs(
+    partitions: Int64Array,
+    pages: int,
+    page_count: int,
+    bounds: Int64Array,
+    starts: Int64Array,
+    first_pages: Int64Array,
+    last_pages: Int64Array,
+) -> tuple[int, int]:
+    """Fill the last three arrays; return the number of runs and of all their pages.
+
+    A partition has so many `pages`, or if there are `bounds` those between two of them.
+    """
+    count, found = 0, 0
+    for index in range(partitions.shape[0]):
+        partition = partitions[index]
+        if bounds.shape[0]:
+            first, after = bounds[partition], bounds[partition + 1]
+        else:
+            first = partition * pages
+            after = min(first + pages, page_count)
+        if index == 0 or partition - partitions[index - 1] > 1:
+            starts[count] = index
+            first_pages[count] = first
+            count += 1
+        last_pages[count - 1] = after - 1
+        found += after - first
+    return count, found

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +11,10 @@ import numpy as np
 from semistream.core.arrays import Int64Array
 from semistream.core.clock import Clock, ModelClock
 from semistream.engine.joined_pages import JoinedPages
+from semistream.engine.loaders import Load, Loaders
 from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.reader import PartitionReader, run_starts
+from semistream.engine.partitions import Runs
+from semistream.engine.reader import PartitionReader
 from semistream.store.contract import PageSet
 
 _PART_BYTES = 4_000_000
@@ -24,24 +24,14 @@ _LATENCY_BYTES = 300_000
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Pages that one thread has read, and when."""
-
-    pages: PageSet
-    began: float
-    ended: float
-
-
-@dataclass(frozen=True)
 class _Loading:
     """A read that is under way, in parts that threads read side by side."""
 
     partitions: Int64Array
-    runs: Int64Array
-    """Where each run of neighbours starts among the partitions."""
+    runs: Runs
     starts: Int64Array
     """Where each part starts among the partitions."""
-    parts: Sequence[Future[_Part]]
+    parts: Sequence[Load]
 
 
 class ReadAhead:
@@ -70,7 +60,7 @@ class ReadAhead:
         self._clock = clock
         self._in_flight = in_flight
         self._costs = costs
-        self._threads: ThreadPoolExecutor | None = None
+        self._loaders = Loaders(in_flight)
         self._loading: deque[_Loading] = deque()
         self._disk_free = 0.0
         self._asked = 0.0
@@ -82,38 +72,31 @@ class ReadAhead:
         With the pages comes where each run of neighbours starts among the partitions.
         """
         if isinstance(self._clock, ModelClock):
-            return self._modelled(self._clock, partitions, following[:1]), run_starts(partitions)
+            return self._modelled(self._clock, partitions, following[:1])
         if not self._in_flight:
-            runs = run_starts(partitions)
-            part = _read_part(self._reader.prepared_runs(partitions, runs))
-            self._learn(partitions, runs, [part])
-            return part.pages, runs
+            runs = self._reader.partitions.runs(partitions)
+            load = Load(self._reader.prepared_runs(runs))
+            load.run()
+            return self._loaded(_Loading(partitions, runs, runs.starts[:1], [load])), runs.starts
         while self._loading and not _is_same(self._loading[0].partitions, partitions):
-            _finished(self._loading.popleft())  # its memory is counted: never more than were asked for
+            _outcomes(self._loading.popleft())  # its memory is counted: never more than were asked for
         for some in [partitions, *following][len(self._loading) :]:
             self._loading.append(self._begin(some))  # its latency passes while the pages of this read come
         loading = self._loading.popleft()
-        return self._loaded(loading), loading.runs
+        return self._loaded(loading), loading.runs.starts
 
     def close(self) -> None:
-        """Wait for the read that is under way and end the threads."""
+        """Wait for the reads that are under way and end the threads."""
         self._loading.clear()
-        if self._threads is not None:
-            self._threads.shutdown()
-            self._threads = None
+        self._loaders.close()
 
     def _begin(self, partitions: Int64Array) -> _Loading:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._in_flight, "semistream-ahead")
-        runs = run_starts(partitions)
-        starts = self._part_starts(partitions, runs)
-        threads = self._threads
-        if len(starts) == 1:
-            reads = [self._reader.prepared_runs(partitions, runs)]
-        else:
-            parts = np.split(partitions, starts[1:])
-            reads = [self._reader.prepared_runs(part, run_starts(part)) for part in parts]
-        return _Loading(partitions, runs, starts, [threads.submit(_read_part, read) for read in reads])
+        all_runs = self._reader.partitions.runs
+        runs = all_runs(partitions)
+        starts = self._part_starts(partitions, runs.starts)
+        parts = [runs] if len(starts) == 1 else [all_runs(part) for part in np.split(partitions, starts[1:])]
+        loads = [self._loaders.begin(self._reader.prepared_runs(part)) for part in parts]
+        return _Loading(partitions, runs, starts, loads)
 
     def _part_starts(self, partitions: Int64Array, runs: Int64Array) -> Int64Array:
         """Part a read, between its runs if there are enough of them, so far as their latencies are worth a thread."""
@@ -134,26 +117,26 @@ class ReadAhead:
         return request_seconds / byte_seconds
 
     def _loaded(self, loading: _Loading) -> PageSet:
-        parts = _finished(loading)
-        self._learn(loading.partitions, loading.runs, parts)
+        parts = _outcomes(loading)
+        if self._costs is not None:
+            seconds = max(part.ended for part in loading.parts) - min(part.began for part in loading.parts)
+            size_bytes = len(loading.partitions) * self._reader.mean_partition_bytes
+            self._costs.observe(max(len(parts), len(loading.runs.starts)), size_bytes, seconds)
         if len(parts) == 1:
-            return parts[0].pages
+            return parts[0]
         firsts = loading.partitions[loading.starts[1:]]
         before = loading.partitions[loading.starts[1:] - 1]
-        return JoinedPages([part.pages for part in parts], [False, *(firsts == before + 1).tolist()])
+        return JoinedPages(parts, [False, *(firsts == before + 1).tolist()])
 
-    def _learn(self, partitions: Int64Array, runs: Int64Array, parts: Sequence[_Part]) -> None:
-        if self._costs is not None:
-            seconds = max(part.ended for part in parts) - min(part.began for part in parts)
-            size_bytes = len(partitions) * self._reader.mean_partition_bytes
-            self._costs.observe(max(len(parts), len(runs)), size_bytes, seconds)
-
-    def _modelled(self, clock: ModelClock, partitions: Int64Array, following: Sequence[Int64Array]) -> PageSet:
+    def _modelled(
+        self, clock: ModelClock, partitions: Int64Array, following: Sequence[Int64Array]
+    ) -> tuple[PageSet, Int64Array]:
         is_expected = self._expected is not None and np.array_equal(self._expected, partitions)
         asked = self._asked if is_expected else clock.moment()
         before = clock.operations.bytes_read
         with clock.lap() as load:
-            pages = self._reader.read_runs(partitions)
+            runs = self._reader.partitions.runs(partitions)
+            pages = self._reader.read_runs(runs)
         transfer_seconds = (clock.operations.bytes_read - before) / clock.costs.bytes_per_second
         arrival = asked + load.seconds - transfer_seconds
         self._disk_free = max(arrival, self._disk_free) + transfer_seconds
@@ -163,22 +146,17 @@ class ReadAhead:
             self._expected = None
         elif clock.costs.most_in_flight == 1:
             self._asked = clock.moment()
-        return pages
+        return pages, runs.starts
 
 
 def _is_same(one: Int64Array, other: Int64Array) -> bool:
     return one is other or np.array_equal(one, other)
 
 
-def _read_part(read: Callable[[], PageSet]) -> _Part:
-    began = time.perf_counter()
-    pages = read()
-    return _Part(pages, began, time.perf_counter())
-
-
-def _finished(loading: _Loading) -> list[_Part]:
+def _outcomes(loading: _Loading) -> list[PageSet]:
     """Wait for all parts, also where one of them has failed."""
-    failures = [failure for part in loading.parts if (failure := part.exception()) is not None]
-    if failures:
-        raise failures[0]
-    return [part.result() for part in loading.parts]
+    outcomes = [part.outcome() for part in loading.parts]
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    return [outcome for outcome in outcomes if isinstance(outcome, PageSet)]

@@ -9,10 +9,9 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
-from semistream.core.compile import kernel
 from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
-from semistream.engine.partitions import Partitions
+from semistream.engine.partitions import Partitions, Runs
 from semistream.engine.waiting import Drained
 from semistream.store.contract import MasterStore, PageSet
 
@@ -59,28 +58,15 @@ class PartitionReader:
         first, last = self.partitions.pages_of(partitions)
         return self._read(first, last, continued=sequential and partitions[0] > 0, in_flight=in_flight)
 
-    def read_runs(self, partitions: Int64Array) -> PageSet:
-        """Read partitions, which must ascend, neighbours by one request and as one range."""
-        first, last = self._runs(partitions, run_starts(partitions))
-        return self._read(first, last, continued=False, in_flight=len(first))
+    def read_runs(self, runs: Runs) -> PageSet:
+        """Read runs of partitions, each by one request and as one range."""
+        return self._read(runs.first_pages, runs.last_pages, continued=False, in_flight=len(runs.starts))
 
-    def prepared_runs(self, partitions: Int64Array, starts: Int64Array) -> Callable[[], PageSet]:
-        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already.
-
-        `starts` is where runs start among the partitions.
-        """
-        first, last = self._runs(partitions, starts)
-        self._count(first, last, continued=False, in_flight=len(first))
-        return self._store.prepared_read(first, last)
-
-    def _runs(self, partitions: Int64Array, starts: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return the first and the last page of each run."""
-        if len(starts) == 1:
-            first, last = self.partitions.pages_of(partitions[[0, -1]])
-            return first[:1], last[1:]
-        ends = np.empty_like(starts)
-        ends[:-1], ends[-1:] = starts[1:], len(partitions)
-        return self.partitions.pages_of(partitions[starts])[0], self.partitions.pages_of(partitions[ends - 1])[1]
+    def prepared_runs(self, runs: Runs) -> Callable[[], PageSet]:
+        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already."""
+        prepared = self._store.prepared_read(runs.first_pages, runs.last_pages)
+        self._count(len(runs.starts), runs.page_count, prepared.size_bytes)
+        return prepared.read
 
     def read_demanded(
         self, drained: Drained, read_bytes: int, *, across: bool
@@ -117,39 +103,22 @@ class PartitionReader:
 
     def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
         pages = self._store.read(first, last)
-        self._count(first, last, continued=continued, in_flight=in_flight)
+        size_bytes = self._store.ranges_bytes(first, last)
+        self._count(len(first), int((last - first).sum()) + len(first), size_bytes)
+        if isinstance(self._clock, ModelClock):
+            latencies = len(first) / min(in_flight, self._clock.costs.most_in_flight)
+            self._clock.charge(
+                Operations(
+                    seeks=0 if continued else latencies,
+                    continuations=latencies if continued else 0,
+                    bytes_read=size_bytes,
+                )
+            )
         return pages
 
-    def _count(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> None:
-        size_bytes = self._store.ranges_bytes(first, last)
+    def _count(self, requests: int, pages: int, size_bytes: int) -> None:
         stats = self._stats
         with self._lock:
-            stats.read_requests += len(first)
-            stats.page_reads += int((last - first).sum()) + len(first)
+            stats.read_requests += requests
+            stats.page_reads += pages
             stats.bytes_read += size_bytes
-        if not isinstance(self._clock, ModelClock):
-            return
-        latencies = len(first) / min(in_flight, self._clock.costs.most_in_flight)
-        self._clock.charge(
-            Operations(
-                seeks=0 if continued else latencies,
-                continuations=latencies if continued else 0,
-                bytes_read=size_bytes,
-            )
-        )
-
-
-def run_starts(partitions: Int64Array) -> Int64Array:
-    """Return where runs of neighbours start among ascending partitions."""
-    starts = np.empty(len(partitions), dtype=np.int64)
-    return starts[: _run_starts(partitions, starts)]
-
-
-@kernel
-def _run_starts(partitions: Int64Array, starts: Int64Array) -> int:
-    count = 0
-    for index in range(partitions.shape[0]):
-        if index == 0 or partitions[index] - partitions[index - 1] > 1:
-            starts[count] = index
-            count += 1
-    return count

@@ -46,6 +46,15 @@ class PageSet(ABC):
         """The memory that the set keeps alive."""
 
 
+@dataclass(frozen=True)
+class PreparedRead:
+    """A read that is ready to be done, once, perhaps in another thread."""
+
+    size_bytes: int
+    """What it transfers."""
+    read: Callable[[], PageSet]
+
+
 class MasterStore(ABC):
     """A master table whose rows are sorted by key code and grouped into pages.
 
@@ -103,13 +112,14 @@ class MasterStore(ABC):
         Ranges may overlap or repeat. A page that fails its checksum must raise CorruptTableError.
         """
 
-    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> Callable[[], PageSet]:
-        """Return what does `read` when it is called, once, perhaps in another thread.
+    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> PreparedRead:
+        """Return what does `read` when it is called.
 
         A store should do beforehand what needs the interpreter, so that a thread that reads ahead hardly disturbs the
         one that joins. Memory for the pages may be taken already.
         """
-        return partial(self.read, first_pages, last_pages)
+        size_bytes = self.ranges_bytes(first_pages, last_pages)
+        return PreparedRead(size_bytes, partial(self.read, first_pages, last_pages))
 
     def close(self) -> None:  # noqa: B027
         """Free what the store holds; it must not be used afterwards."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
+from semistream.core.compile import kernel
 
 _SIZES = 96
 _LEAST_CHANGE, _MOST_CHANGE = 0.4, 1.25
@@ -28,25 +29,60 @@ def best_cache_size(
     count = len(uses_by_rank)
     if not count or not tuples:
         return count
-    sizes = np.unique(np.linspace(_LEAST_CHANGE * count, _MOST_CHANGE * count, _SIZES).astype(np.int64))
-    sizes = sizes[(sizes >= min(least, count)) & (sizes <= max(most, 0))]
-    sizes = np.union1d(sizes, [count])
-    rate = (total_bytes - sizes * entry_bytes) / np.maximum(1.0, tuples - _answered(uses_by_rank, sizes))
-    good = sizes[rate >= (1 - _AS_GOOD) * rate.max()]
-    best = int(good[-1])
-    return count if good[0] <= count <= best < _WORTH_A_MOVE * count else best
+    rates = np.empty(_SIZES + 1)
+    smallest, largest = _good_sizes(uses_by_rank, tuples, entry_bytes, total_bytes, least, most, rates)
+    return count if smallest <= count <= largest < _WORTH_A_MOVE * count else int(largest)
 
 
-def _answered(uses_by_rank: Int64Array, sizes: Int64Array) -> Float64Array:
-    """Return how many tuples a cache of each size would have answered."""
-    count = len(uses_by_rank)
-    total = np.concatenate([[0], np.cumsum(uses_by_rank)]).astype(np.float64)
-    within = total[np.minimum(sizes, count)]
-    quarter, half = total[count // 4], total[count // 2]
-    before, last = half - quarter, total[-1] - half
+@kernel
+def _good_sizes(
+    uses_by_rank: Int64Array,
+    tuples: int,
+    entry_bytes: float,
+    total_bytes: float,
+    least: int,
+    most: int,
+    rates: Float64Array,
+) -> tuple[int, int]:
+    """Return the smallest and the largest of the sizes that serve about as many tuples as the best."""
+    count = uses_by_rank.shape[0]
+    answered = np.empty(count + 1)
+    answered[0] = 0.0
+    for rank in range(count):
+        answered[rank + 1] = answered[rank] + uses_by_rank[rank]
+    best = 0.0
+    for step in range(_SIZES + 1):
+        size = _size(count, step)
+        rates[step] = 0.0
+        if size == count or min(least, count) <= size <= most:
+            served = (total_bytes - size * entry_bytes) / max(1.0, tuples - _answered(answered, size))
+            rates[step] = served
+            best = max(best, served)
+    smallest, largest = count, 0
+    for step in range(_SIZES + 1):
+        if rates[step] > 0.0 and rates[step] >= (1 - _AS_GOOD) * best:
+            smallest, largest = min(smallest, _size(count, step)), max(largest, _size(count, step))
+    return smallest, largest
+
+
+@kernel
+def _size(count: int, step: int) -> int:
+    """Return one of the sizes that come into question; the last one is the size there is."""
+    if step == _SIZES:
+        return count
+    return int(count * (_LEAST_CHANGE + (_MOST_CHANGE - _LEAST_CHANGE) * step / (_SIZES - 1)))
+
+
+@kernel
+def _answered(answered: Float64Array, size: int) -> float:
+    """Return how many tuples a cache of this size would have answered."""
+    count = answered.shape[0] - 1
+    if size <= count:
+        return float(answered[size])
+    quarter, half = answered[count // 4], answered[count // 2]
+    before, last = half - quarter, answered[count] - half
     # An octave of ranks answers as many as the one before times 2^(1 - e) under a power law of exponent e.
-    power = np.log2(np.clip(last / before, 0.05, 2.0)) if before > 0 else 0.0
-    ratio = np.maximum(sizes, count) / count
+    power = np.log2(min(2.0, max(0.05, last / before))) if before > 0 else 0.0
+    ratio = size / count
     octaves = np.log2(ratio) if abs(power) < 1e-6 else (ratio**power - 1) / (2**power - 1)
-    beyond: Float64Array = within + last * 2**power * octaves
-    return beyond
+    return float(answered[count] + last * 2**power * octaves)

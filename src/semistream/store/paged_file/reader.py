@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
-from semistream.store.contract import Capabilities, MasterStore, PageSet
+from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
 from semistream.store.paged_file import manifest as manifests
 from semistream.store.paged_file.checking import TOO_SHORT, checked_codes
 from semistream.store.paged_file.fetching import announce_extents, read_extents
@@ -130,9 +129,10 @@ class PagedFileStore(MasterStore):
         """Read as `read` does and show the bytes of the pages."""
         return self._fetched(self._placed(first_pages, last_pages))
 
-    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> Callable[[], PageSet]:
+    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> PreparedRead:
         """Return what reads when it is called; all places and the memory are there by then."""
-        return partial(self._fetched, self._placed(first_pages, last_pages))
+        placed = self._placed(first_pages, last_pages)
+        return PreparedRead(len(placed.memory), partial(self._fetched, placed))
 
     def close(self) -> None:
         """Close all files."""

@@ -1,0 +1,134 @@
+"""A cache that answers next to nothing is asked less often, and learns from fewer reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.stats import JoinStats
+from semistream.engine.balance import MemoryBalance
+from semistream.engine.cached_tuples import CachedTuples
+from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.waiting import Drained, WaitingTuples
+from semistream.policies.caching import FrequentLately, LessUsedOverwrite
+from semistream.policies.contract import Queue
+from semistream.store.memory import MemoryStore
+
+ENTRIES, WINDOW, READS = 4, 4000, 400
+UNTIL_SETTLED = 8
+SLOTS_OF_ONE = np.zeros(1, dtype=np.int64)
+
+
+class Noting(FrequentLately):
+    """Notes what it is told of reads."""
+
+    def __init__(self) -> None:
+        super().__init__(ENTRIES, most_windows=8)
+        self.matches: list[int] = []
+
+    def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
+        self.matches.extend(matches.tolist())
+        return super().worth(codes, matches, partitions, queue)
+
+
+class Cache:
+    """A cache of a few entries that is told what it has answered."""
+
+    def __init__(self, *, one_in: int, entries: int = ENTRIES) -> None:
+        self.admission = Noting()
+        self.tuples = TupleCache(ENTRIES, LessUsedOverwrite(), None)
+        self.tuples.admit(np.arange(100, 100 + entries), np.full(entries, 9, dtype=np.int32), None, absent=False)
+        self.stage = CachedTuples(self.tuples, self.admission, (), unique=True, one_in=one_in, stats=JoinStats())
+
+    def pass_window(self, answered: int) -> None:
+        slots = np.zeros(answered, dtype=np.int64)
+        self.stage.answer(slots, None, slots, slots, None)  # type: ignore[arg-type]
+        self.stage.arrived(WINDOW)
+
+    def pass_windows(self, count: int, answered: int) -> None:
+        for _ in range(count):
+            self.pass_window(answered)
+
+    def learn(self) -> list[int]:
+        """Return the matches that it learns from, of reads with three tuples each."""
+        pages = MemoryStore.of_codes(4, row_bytes=100, page_bytes=400).read(np.array([0]), np.array([0]))
+        drained = Drained(np.array([2, 2, 2]), np.arange(3), np.array([0, 3]))
+        for _ in range(READS):
+            self.stage.after_read(np.array([0]), pages, drained, np.array([1, 1, 1]), WaitingTuples(1, 10))
+        return self.admission.matches
+
+
+@pytest.mark.parametrize("one_in", [2, 4, 9])
+def test_a_full_cache_that_answers_nothing_learns_from_one_read_for_several(one_in: int) -> None:
+    cache = Cache(one_in=one_in)
+    cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
+    matches = cache.learn()
+    assert set(matches) == {3 * one_in}
+    assert len(matches) == pytest.approx(READS / one_in, rel=0.25)
+    assert sum(matches) == pytest.approx(3 * READS, rel=0.25)
+
+
+@pytest.mark.parametrize("one_in", [2, 4, 9])
+def test_it_is_asked_for_one_slice_in_several_and_a_use_counts_for_all(one_in: int) -> None:
+    cache = Cache(one_in=one_in)
+    cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
+    before = int(cache.tuples._frequencies[0])
+    slices = 1000
+    for _ in range(slices):
+        if cache.stage.looks():
+            cache.stage.answer(SLOTS_OF_ONE, None, SLOTS_OF_ONE, SLOTS_OF_ONE, None)  # type: ignore[arg-type]
+    assert int(cache.tuples._frequencies[0]) - before == pytest.approx(slices, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("one_in", "entries", "windows", "answered"),
+    [
+        (1, ENTRIES, UNTIL_SETTLED, 0),
+        (4, ENTRIES - 1, UNTIL_SETTLED, 0),
+        (4, ENTRIES, UNTIL_SETTLED, WINDOW // 10),
+        (4, ENTRIES, 2, 0),
+    ],
+    ids=["that may not", "with room", "that answers", "that is not settled"],
+)
+def test_any_other_cache_is_always_asked_and_learns_from_each_read(
+    one_in: int, entries: int, windows: int, answered: int
+) -> None:
+    cache = Cache(one_in=one_in, entries=entries)
+    cache.pass_windows(windows, answered)
+    assert all(cache.stage.looks() for _ in range(100))
+    matches = cache.learn()
+    assert matches[:1] == [3]
+    if entries == ENTRIES:
+        assert matches == [3] * READS
+
+
+def test_it_wakes_up_as_soon_as_it_answers_more() -> None:
+    cache = Cache(one_in=8)
+    cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
+    assert cache.stage.is_dozing
+    cache.pass_window(WINDOW // 10)
+    assert not cache.stage.is_dozing
+    assert all(cache.stage.looks() for _ in range(100))
+
+
+def test_its_memory_goes_to_waiting_tuples() -> None:
+    stage = CachedTuples(
+        TupleCache(10_000, LessUsedOverwrite(), None),
+        FrequentLately(10_000, most_windows=8),
+        (),
+        unique=True,
+        one_in=8,
+        stats=JoinStats(),
+    )
+    waiting = WaitingTuples(10, 1_000)
+    balance = MemoryBalance(stage, waiting, entry_bytes=100.0, waiting_bytes=100.0)
+    balance.after_round()
+    keys = np.arange(stage.cache.capacity, dtype=np.int64)
+    stage.cache.admit(keys, np.ones(len(keys), dtype=np.int32), None, absent=False)
+    for _ in range(UNTIL_SETTLED):
+        stage.arrived(20_000)
+    balance.after_round()
+    assert stage.is_dozing
+    assert stage.cache.capacity == 64  # the least that is left to learn from
+    assert waiting.capacity == 11_000 - 64
