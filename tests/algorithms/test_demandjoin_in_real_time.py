@@ -15,7 +15,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
-from semistream.engine.buffer_shares import runs_share_for
+from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
 from semistream.engine.partitions import Partitions
 from semistream.engine.read_ahead import ReadAhead
 from semistream.engine.reader import PartitionReader
@@ -41,8 +41,21 @@ def test_small_tables_have_small_partitions_in_real_time_too() -> None:
 
 
 def test_slices_are_longer_in_real_time_where_few_tuples_wait_for_them() -> None:
-    as_papers = runs_share_for(SSD, 50_000_000, on_model_clock=False, accounting="papers")
-    assert as_papers == 0.065 > runs_share_for(SSD, 50_000_000, on_model_clock=False)
+    as_papers = run_buffers_for(SSD, 50_000_000, on_model_clock=False, accounting="papers")
+    assert as_papers.share == 0.045 > run_buffers_for(SSD, 50_000_000, on_model_clock=False).share
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [(16_000_000, RunBuffers(0.09, 1)), (30_000_000, RunBuffers(0.09, 1)), (50_000_000, RunBuffers(0.045, 2))],
+)
+def test_where_three_buffers_would_be_too_much_of_the_memory_there_are_two(memory: int, expected: RunBuffers) -> None:
+    assert run_buffers_for(SSD, memory, on_model_clock=False, accounting="papers") == expected
+
+
+def test_much_memory_has_no_longer_slices() -> None:
+    share = run_buffers_for(SSD, 250_000_000, on_model_clock=False, accounting="papers").share
+    assert share == pytest.approx(2 * (100e-6 + 400e-6) * SSD.bytes_per_second / 250e6)
 
 
 @pytest.mark.parametrize(("accounting", "spare"), [("papers", 0), ("real", 1)])

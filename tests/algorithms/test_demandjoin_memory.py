@@ -11,7 +11,7 @@ import pytest
 from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
-from semistream.engine.buffer_shares import runs_share_for
+from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
 from semistream.joining import join
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
@@ -81,11 +81,11 @@ def test_a_disk_that_serves_one_request_at_a_time_hides_no_latency() -> None:
 
 
 def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
-    assert runs_share_for(SSD, 50_000_000, on_model_clock=True) == pytest.approx(2 * 100e-6 * 3e9 / 50e6)
-    assert runs_share_for(PAPERS, 10**10, on_model_clock=True) == 0.005
-    assert runs_share_for(REMOTE, 10**6, on_model_clock=True) == 0.09
-    assert 0.03 < runs_share_for(SSD, 50_000_000, on_model_clock=False) < 0.05
-    assert runs_share_for(SSD, 3_000_000, on_model_clock=False) == 0.015
+    assert run_buffers_for(SSD, 50_000_000, on_model_clock=True).share == pytest.approx(2 * 100e-6 * 3e9 / 50e6)
+    assert run_buffers_for(PAPERS, 10**10, on_model_clock=True).share == 0.005
+    assert run_buffers_for(REMOTE, 10**6, on_model_clock=True) == RunBuffers(0.09, 1)
+    assert 0.03 < run_buffers_for(SSD, 50_000_000, on_model_clock=False).share < 0.05
+    assert run_buffers_for(SSD, 3_000_000, on_model_clock=False) == RunBuffers(0.015, 2)
 
 
 def test_a_disk_of_one_request_still_reads_while_pages_are_joined() -> None:

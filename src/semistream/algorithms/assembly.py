@@ -15,7 +15,7 @@ from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.balance import MemoryBalance
-from semistream.engine.buffer_shares import handover_share_for, runs_share_for
+from semistream.engine.buffer_shares import handover_share_for, run_buffers_for
 from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.fixed_column import fixed_width
@@ -42,8 +42,6 @@ _FINISH_SHARE = 12
 
 _PARTITION_SHARE = 0.25
 """Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
-_READS_AHEAD = 2
-"""In real time: the bytes of one read come while those of another are checked."""
 _ONE_IN = 8
 """In real time: a cache that answers next to nothing is asked, and learns, once in so many times."""
 
@@ -202,10 +200,11 @@ class Assembly:
         """Return how the recipe divides memory, with what it leaves open set as suits the clock, the disk and rows."""
         split, costs, memory = self.recipe.split(self._parameters), self._costs, self.budget.total_bytes
         changes: dict[str, Any] = {}
+        buffers = run_buffers_for(costs, memory, on_model_clock=self.clock.is_model, accounting=accounting)
         runs_share = split.runs_share
         if runs_share is None:
-            runs_share = runs_share_for(costs, memory, on_model_clock=self.clock.is_model, accounting=accounting)
-            changes["runs_share"] = runs_share
+            changes["runs_share"] = runs_share = buffers.share
+        changes["reads_ahead"] = buffers.reads_ahead
         if not self._side_by_side:
             changes["handover_share"] = 0.0
         elif split.handover_share is None:
@@ -213,7 +212,6 @@ class Assembly:
         if not self.clock.is_model:  # where small steps are not free
             latency_bytes = costs.seek_seconds * costs.bytes_per_second
             changes["least_partition_bytes"] = latency_bytes * _PARTITION_SHARE
-            changes["reads_ahead"] = _READS_AHEAD
         if self.plan is not None:  # rows have their places for good
             changes["table_if_it_fits"] = False
             if "balance" in self._parameters and not is_cache_given and not self.clock.is_model:

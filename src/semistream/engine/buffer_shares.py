@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from semistream.core.costs import CostProfile
 
 _LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
 _LEAST_HANDOVER_SHARE, _MOST_HANDOVER_SHARE = 0.005, 0.02
-_MOST_PAPERS_RUNS_SHARE = 0.065
-_ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 600e-6
+_MOST_OF_THREE_SHARE = 0.045
+_ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 400e-6
 
 
-def runs_share_for(costs: CostProfile, memory: int, *, on_model_clock: bool, accounting: str = "real") -> float:
-    """Return which share of the memory each buffer for reads of runs should have.
+@dataclass(frozen=True)
+class RunBuffers:
+    """The buffers for reads of runs."""
+
+    share: float
+    """Which share of the memory each has."""
+    reads_ahead: int
+    """How many reads are under way while the pages of another are joined."""
+
+
+def run_buffers_for(costs: CostProfile, memory: int, *, on_model_clock: bool, accounting: str = "real") -> RunBuffers:
+    """Return which buffers suit reads of runs.
 
     The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
     of a request hides most of that. More would only take memory from waiting tuples. In real time a round of the loop
-    takes its time whatever it reads, which counts like latency. By the bytes we allocate there are four buffers, and
-    little memory has other uses before them; as the papers count there are three, and so few tuples wait for what a
-    read brings that it pays to bring more.
+    takes its time whatever it reads, which counts like latency; and of two reads ahead one can be checked while the
+    other comes. By the bytes we allocate there are four buffers then, and little memory has other uses before them. As
+    the papers count there are three, and so few tuples wait for what a read brings that it pays to bring more: where
+    three such buffers would be too much of the memory, there are two, and larger ones.
     """
     if on_model_clock:
-        round_seconds, most = 0.0, _MOST_RUNS_SHARE
-    elif accounting == "papers":
-        round_seconds, most = _PAPERS_ROUND_SECONDS, _MOST_PAPERS_RUNS_SHARE
-    else:
-        round_seconds, most = _ROUND_SECONDS, min(0.04, max(0.015, 0.75e-9 * memory))
+        return RunBuffers(_wanted_share(costs, 0.0, memory, _MOST_RUNS_SHARE), 1)
+    if accounting != "papers":
+        return RunBuffers(_wanted_share(costs, _ROUND_SECONDS, memory, min(0.04, max(0.015, 0.75e-9 * memory))), 2)
+    share = _wanted_share(costs, _PAPERS_ROUND_SECONDS, memory, 1.0)
+    if share > _MOST_RUNS_SHARE:
+        return RunBuffers(_MOST_RUNS_SHARE, 1)
+    return RunBuffers(min(share, _MOST_OF_THREE_SHARE), 2)
+
+
+def _wanted_share(costs: CostProfile, round_seconds: float, memory: int, most: float) -> float:
     latency_bytes = (costs.seek_seconds + round_seconds) * costs.bytes_per_second
     return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_bytes / memory)))
 
