@@ -27,7 +27,6 @@ from semistream.peers.data import (
 )
 from semistream.peers.paged_master import paged_master
 from semistream.store.master_table import MasterTable
-from semistream.store.paged_file.build import DEFAULT_PAGE_BYTES
 from semistream.workload.zipf import IntegralZipf
 
 COLUMNS = (*STREAM_COLUMNS, *PAYLOAD)
@@ -141,7 +140,7 @@ def test_a_situation_without_sense_is_refused(wrong: dict[str, float]) -> None:
 def test_each_size_of_pages_has_a_master_table_of_its_own(tmp_path: Path) -> None:
     small, usual = (
         paged_master(PeerData(Situation.of(1000, 10, "16MB", 1.0, 2, page_bytes), tmp_path))
-        for page_bytes in (1024, DEFAULT_PAGE_BYTES)
+        for page_bytes in (1024, None)
     )
     pages = [MasterTable(folder).info()["pages"] for folder in (small, usual)]
     assert pages[0] > 6 * pages[1]

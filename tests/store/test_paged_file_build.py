@@ -90,6 +90,29 @@ def test_pages_come_near_their_target_and_not_above_it(tmp_path: Path) -> None:
     assert lengths[:-1].min() > 0.9 * 8192
 
 
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize(
+    ("most_bytes", "is_known", "expected"),
+    [(10**6, True, 4096), (10**5, True, 8192), (10**6, False, 8192)],
+    ids=["small", "large", "of unknown size"],
+)
+def test_only_tables_that_are_known_to_be_small_get_small_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, is_known: bool, expected: int, is_sorted: bool
+) -> None:
+    monkeypatch.setattr("semistream.store.paged_file.build._SMALL_TABLE_BYTES", most_bytes)
+    rows = numbers(20_000)  # of about 300 kB
+    rows = rows.sort_by("id") if is_sorted else rows
+    build(rows if is_known else rows.to_batches(), tmp_path / "t", "id")
+    store = PagedFileStore(tmp_path / "t")
+    assert store.manifest.page_bytes == expected
+    assert 0.9 * expected < store.entries.lengths[:-1].min() <= store.entries.lengths.max() <= expected
+
+
+def test_an_empty_table_has_pages_of_some_size(tmp_path: Path) -> None:
+    build(numbers(0), tmp_path / "t", "id")
+    assert PagedFileStore(tmp_path / "t").manifest.page_bytes == 8192
+
+
 def test_a_value_of_300_kb_gets_a_page_of_its_own(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2, 3, 4], "blob": ["a", "b" * 300_000, "c", "d" * 70_000]})
     build(rows, tmp_path / "t", "id")

@@ -34,7 +34,7 @@ def test_info_tells_what_a_table_consists_of(table: MasterTable) -> None:
     assert info["versions"] == [1, 2, 3, 4]
     assert (info["version"], info["rows"], info["key"], info["unique"]) == (4, 2995, ["id"], True)
     assert info["schema"] == {"id": "int64", "text": "string"}
-    assert info["page_bytes"] == 8192
+    assert info["page_bytes"] == 4096
     assert info["bytes"] == sum(file["bytes"] for file in info["files"])
     assert table.info(version=1)["rows"] == 5000
 

@@ -46,7 +46,10 @@ def build(
     key: Annotated[
         list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, with commas.", show_default=False)
     ],
-    page_bytes: Annotated[int, typer.Option(help="About how many bytes a page has.")] = 8192,
+    page_bytes: Annotated[
+        int | None,
+        typer.Option(help="About how many bytes a page has.", show_default="4096; 8192 for tables above 1 GiB"),
+    ] = None,
     on_duplicate: Annotated[
         OnDuplicate, typer.Option(help="Refuse rows that share a key, keep all of them, or the latest.")
     ] = OnDuplicate.ERROR,

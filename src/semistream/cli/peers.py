@@ -35,8 +35,14 @@ def peers(
         float, typer.Option(metavar="EXPONENT", help="How skewed the keys are; 0 is uniform.", rich_help_panel=_DATA)
     ] = 1.0,
     page_bytes: Annotated[
-        int, typer.Option(metavar="N", help="Bytes of a page of semistream's master table.", rich_help_panel=_DATA)
-    ] = 8192,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Bytes of a page of semistream's master table.",
+            show_default="4096; 8192 for tables above 1 GiB",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from semistream.core.arrays import Float64Array, Int64Array, UInt64Array
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
-from semistream.store.paged_file.build import DEFAULT_PAGE_BYTES, check_page_bytes
+from semistream.store.paged_file.build import check_page_bytes
 from semistream.workload.zipf import IntegralZipf
 
 PAYLOAD = ("supplier", "price", "stock", "text")
@@ -50,8 +50,8 @@ class Situation:
     memory_bytes: int
     zipf: float
     cores: int
-    page_bytes: int = DEFAULT_PAGE_BYTES
-    """Of the master table as semistream has it."""
+    page_bytes: int | None = None
+    """Of the master table as semistream has it; None for what a build chooses."""
 
     @classmethod
     def of(
@@ -61,7 +61,7 @@ class Situation:
         memory: int | str,
         zipf: float,
         cores: int,
-        page_bytes: int = DEFAULT_PAGE_BYTES,
+        page_bytes: int | None = None,
     ) -> Situation:
         """Return a situation, or raise InvalidSettingError."""
         for name, value in (("master-rows", master_rows), ("batch-rows", batch_rows)):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from semistream.peers.data import PeerData
 from semistream.store.master_table import MasterTable
-from semistream.store.paged_file.build import DEFAULT_PAGE_BYTES
 
 
 def paged_master(data: PeerData) -> Path:
@@ -16,4 +15,4 @@ def paged_master(data: PeerData) -> Path:
         MasterTable.build(data.build_parquet(), folder, "key", page_bytes=page_bytes)
 
     page_bytes = data.situation.page_bytes
-    return data.built("master" if page_bytes == DEFAULT_PAGE_BYTES else f"master-in-{page_bytes}", build)
+    return data.built("paged" if page_bytes is None else f"paged-in-{page_bytes}", build)

@@ -28,8 +28,8 @@ class PeerResult:
     master_rows: int
     batch_rows: int
     zipf: float
-    page_bytes: int
-    """Of the master table as semistream has it."""
+    page_bytes: int | None
+    """Of the master table as semistream has it; None for what a build chooses."""
     memory_bytes: int | None
     """What the peer was told to keep to, for each worker or core; None if it cannot be limited."""
     turns: int

@@ -33,7 +33,7 @@ from semistream.spark.master_tasks import (
 )
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
 from semistream.store.master_table import is_spark_frame
-from semistream.store.paged_file.build import check_settings, commit_build
+from semistream.store.paged_file.build import check_settings, commit_build, page_bytes_for
 from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter
 from semistream.store.paged_file.files import names_in, open_to_read
@@ -52,7 +52,7 @@ def build(
     path: Path,
     key: str | Sequence[str],
     *,
-    page_bytes: int,
+    page_bytes: int | None,
     on_duplicate: str,
     order_by: str | Sequence[str] | None = None,
     progress: Progress | None = None,
@@ -65,6 +65,7 @@ def build(
     rows always make the same table.
     """
     check_settings(page_bytes, on_duplicate)
+    page_bytes = page_bytes or page_bytes_for(None)
     _check_not_streaming(frame)
     names = (key,) if isinstance(key, str) else tuple(key)
     layout = RowLayout(arrow_schema(frame.schema, names), names)

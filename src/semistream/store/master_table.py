@@ -31,7 +31,7 @@ class MasterTable:
         path: str | os.PathLike[str],
         key: str | Sequence[str],
         *,
-        page_bytes: int = 8192,
+        page_bytes: int | None = None,
         on_duplicate: str = "error",
         order_by: str | Sequence[str] | None = None,
         memory: int | str = "256MB",
@@ -41,6 +41,8 @@ class MasterTable:
 
         `data` is an Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, and
         may be larger than `memory`. `on_duplicate` says what happens to rows of one key: "error", "all" or "latest".
+        Pages have about `page_bytes`, if it is given; else 4096 where the rows are known to be no more than 1 GiB, and
+        8192 where they are more or nobody knows.
 
         `data` may also be a DataFrame of Spark, which then sorts and writes in parallel within its own memory; driver
         and executors must reach `path`. Its rows have no order, so that "latest" needs `order_by`, the columns whose
