@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,16 @@ from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
 from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
+from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.partitions import Partitions
 from semistream.engine.read_ahead import ReadAhead
 from semistream.engine.reader import PartitionReader
 from semistream.engine.sizing import Sizes
+from semistream.engine.stream_input import KeyInput
 from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing import FaultyStore
+from semistream.workload import ZipfKeys
 
 
 def sizes_of(rows: int, clock: Clock, accounting: str) -> Sizes:
@@ -56,6 +60,38 @@ def test_where_three_buffers_would_be_too_much_of_the_memory_there_are_two(memor
 def test_much_memory_has_no_longer_slices() -> None:
     share = run_buffers_for(SSD, 250_000_000, on_model_clock=False, accounting="papers").share
     assert share == pytest.approx(2 * (100e-6 + 400e-6) * SSD.bytes_per_second / 250e6)
+
+
+def hits_of_the_last(count: int, keys: np.ndarray) -> float:
+    """Return which share of the last tuples of a stream the cache has answered, in real time."""
+    store = MemoryStore.of_codes(KEYS, row_bytes=120)
+    clock = WallClock()
+    assembly = Assembly(ALGORITHMS["demandjoin"], store, MemoryBudget("2MB"), clock, accounting="papers")
+    chunks = ((keys[start : start + 2000], None) for start in range(0, len(keys), 2000))
+    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    cache = assembly.cache
+    assert isinstance(cache, CachedTuples)
+    dozed = False
+    before = JoinStats()
+    for _ in loop.rounds():
+        dozed |= cache.is_dozing
+        if assembly.stats.tuples_in <= len(keys) - count:
+            before = copy(assembly.stats)
+    loop.close()
+    assert dozed == (keys is not SKEWED)
+    last = assembly.stats.since(before)
+    return last.cache_hits / last.tuples_out
+
+
+KEYS = 100_000
+SKEWED = ZipfKeys(KEYS, 1.0, seed=1, ranks="shuffled").draw(400_000)
+
+
+def test_a_cache_that_dozes_finds_out_that_the_stream_has_become_skewed() -> None:
+    even = ZipfKeys(KEYS, 0.0, seed=1).draw(400_000)
+    from_the_start = hits_of_the_last(100_000, SKEWED)
+    assert from_the_start > 0.3
+    assert hits_of_the_last(100_000, np.concatenate([even, SKEWED])) > 0.9 * from_the_start
 
 
 @pytest.mark.parametrize(("accounting", "spare"), [("papers", 0), ("real", 1)])

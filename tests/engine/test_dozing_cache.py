@@ -17,7 +17,6 @@ from semistream.store.memory import MemoryStore
 
 ENTRIES, WINDOW, READS = 4, 4000, 400
 UNTIL_SETTLED = 8
-SLOTS_OF_ONE = np.zeros(1, dtype=np.int64)
 
 
 class Noting(FrequentLately):
@@ -60,25 +59,14 @@ class Cache:
 
 
 @pytest.mark.parametrize("one_in", [2, 4, 9])
-def test_a_full_cache_that_answers_nothing_learns_from_one_read_for_several(one_in: int) -> None:
+def test_a_full_cache_that_answers_nothing_is_asked_seldom_and_learns_from_few_reads(one_in: int) -> None:
     cache = Cache(one_in=one_in)
     cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
-    matches = cache.learn()
-    assert set(matches) == {3 * one_in}
-    assert len(matches) == pytest.approx(READS / one_in, rel=0.25)
-    assert sum(matches) == pytest.approx(3 * READS, rel=0.25)
-
-
-@pytest.mark.parametrize("one_in", [2, 4, 9])
-def test_it_is_asked_for_one_slice_in_several_and_a_use_counts_for_all(one_in: int) -> None:
-    cache = Cache(one_in=one_in)
-    cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
-    before = int(cache.tuples._frequencies[0])
-    slices = 1000
-    for _ in range(slices):
-        if cache.stage.looks():
-            cache.stage.answer(SLOTS_OF_ONE, None, SLOTS_OF_ONE, SLOTS_OF_ONE, None)  # type: ignore[arg-type]
-    assert int(cache.tuples._frequencies[0]) - before == pytest.approx(slices, rel=0.25)
+    assert len(cache.learn()) == pytest.approx(READS / one_in, rel=0.25)
+    looks = [cache.stage.looks() for _ in range(1000)]
+    assert sum(looks) == pytest.approx(1000 / one_in, rel=0.25)
+    distances = np.diff(np.flatnonzero(looks))
+    assert len(set(distances.tolist())) > 1, "pages that come in their order would always be the same ones"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +100,7 @@ def test_it_wakes_up_as_soon_as_it_answers_more() -> None:
     assert all(cache.stage.looks() for _ in range(100))
 
 
-def test_its_memory_goes_to_waiting_tuples() -> None:
+def test_its_memory_goes_to_waiting_tuples_until_it_wakes_up() -> None:
     stage = CachedTuples(
         TupleCache(10_000, LessUsedOverwrite(), None),
         FrequentLately(10_000, most_windows=8),
@@ -124,6 +112,7 @@ def test_its_memory_goes_to_waiting_tuples() -> None:
     waiting = WaitingTuples(10, 1_000)
     balance = MemoryBalance(stage, waiting, entry_bytes=100.0, waiting_bytes=100.0)
     balance.after_round()
+    first = stage.cache.capacity
     keys = np.arange(stage.cache.capacity, dtype=np.int64)
     stage.cache.admit(keys, np.ones(len(keys), dtype=np.int32), None, absent=False)
     for _ in range(UNTIL_SETTLED):
@@ -132,3 +121,9 @@ def test_its_memory_goes_to_waiting_tuples() -> None:
     assert stage.is_dozing
     assert stage.cache.capacity == 64  # the least that is left to learn from
     assert waiting.capacity == 11_000 - 64
+    slots = np.zeros(5_000, dtype=np.int64)
+    stage.answer(slots, None, slots, slots, None)  # type: ignore[arg-type]
+    stage.arrived(20_000)
+    balance.after_round()
+    assert not stage.is_dozing
+    assert stage.cache.capacity == first

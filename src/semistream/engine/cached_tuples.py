@@ -30,8 +30,8 @@ class CachedTuples(CacheStage):
     """Master tuples cached by key code; new ones enter as `admission` decides, or none without it.
 
     While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
-    in `one_in` is looked for in it, and it learns from one read in `one_in`, each drawn at random and standing for all
-    of them. More would cost more than it answers. Windows are so much longer then.
+    in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
+    others. More would cost more than it answers.
     """
 
     def __init__(
@@ -62,8 +62,6 @@ class CachedTuples(CacheStage):
         self._dozes = False
         """Whether it may doze: it has answered a settled share of the tuples."""
         self._looks, self._lessons = _OneIn(one_in, Random(seed)), _OneIn(one_in, Random(seed + 1))
-        self._looked_for = 1
-        """How many tuples each of those stands for that are looked for now."""
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
 
@@ -90,8 +88,7 @@ class CachedTuples(CacheStage):
 
     def looks(self) -> bool:
         """Say whether to look for the next tuples in the cache."""
-        self._looked_for = self._looks.draw() if self.is_dozing else 1
-        return self._looked_for > 0
+        return not self.is_dozing or self._looks.draw()
 
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Look codes up in the cache; what is not in a cache of the whole table is absent."""
@@ -109,7 +106,7 @@ class CachedTuples(CacheStage):
         output: Output | None,
     ) -> int:
         """Answer from the cached rows."""
-        absent = self.cache.use(slots, self._looked_for)
+        absent = self.cache.use(slots)
         self._answered += len(slots)
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
@@ -128,19 +125,16 @@ class CachedTuples(CacheStage):
         """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
         if self._admission is None or not len(rows):
             return
-        stands_for = self._lessons.draw() if self.is_dozing else 1
-        if not stands_for:
+        if self.is_dozing and not self._lessons.draw():
             return
         matched, matches, missing = count_matches(rows, len(pages.codes))
-        if stands_for > 1:
-            matches *= stands_for
         codes = pages.codes[matched]
         self._stats.shadow_hits += self.cache.evicted.asked_for(codes, matches)
         absent, firsts = missing, missing
         if len(missing):
             absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
             codes = np.concatenate([codes, absent])
-            matches = np.concatenate([matches, counts.astype(np.int32) * stands_for])
+            matches = np.concatenate([matches, counts.astype(np.int32)])
         needed = _NONE
         if self._admission.needs_partitions:
             of_matched = np.searchsorted(pages.bounds, matched, side="right")
@@ -231,10 +225,10 @@ class _OneIn:
         self._passed = 0
         """How many more are not drawn."""
 
-    def draw(self) -> int:
-        """Return for how many the next one stands; 0 if it is not drawn."""
+    def draw(self) -> bool:
+        """Say whether the next one is drawn."""
         if self._passed:
             self._passed -= 1
-            return 0
+            return False
         self._passed = self._random.randrange(2 * self._count - 1)
-        return self._count
+        return True

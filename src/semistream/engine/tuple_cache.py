@@ -80,9 +80,9 @@ class TupleCache:
         """A slot beside the others that stands for any key the master table does not have."""
         return self.capacity
 
-    def use(self, slots: Int64Array, uses: int = 1) -> int:
-        """Count so many uses of each slot; return how many slots stand for keys that the master table does not have."""
-        return int(_count_use(self._frequencies, self._absent, slots, uses))
+    def use(self, slots: Int64Array) -> int:
+        """Count a use of each slot; return how many of them stand for keys that the master table does not have."""
+        return int(_count_use(self._frequencies, self._absent, slots))
 
     def age(self, halvings: int) -> None:
         """Halve all counts of use so often, so that what was used long ago makes room for what is used now."""
@@ -237,10 +237,10 @@ class TupleCache:
 
 
 @kernel
-def _count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array, uses: int) -> int:
+def _count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array) -> int:
     count = 0
     for index in range(slots.shape[0]):
-        frequencies[slots[index]] += uses
+        frequencies[slots[index]] += 1
         count += absent[slots[index]]
     return count
 
