@@ -117,7 +117,7 @@ _OF_ALGORITHM = {
     "cachejoin-pq": Stroke(_BLACK, "s", _SOLID),
     "p-cachejoin": Stroke(_SKY, "s", _DASH_DOT),
     "op-cachejoin": Stroke(_RED, "o", _SOLID),
-    "demandjoin": Stroke(_BLACK, "*", _LONG),
+    "demandjoin": Stroke(_PURPLE, "*", _SOLID),
 }
 
 
