@@ -100,6 +100,15 @@ def test_it_wakes_up_as_soon_as_it_answers_more() -> None:
     assert all(cache.stage.looks() for _ in range(100))
 
 
+def test_it_goes_on_to_doze_when_it_answers_even_less() -> None:
+    cache = Cache(one_in=8)
+    cache.pass_windows(UNTIL_SETTLED, WINDOW // 25)
+    assert cache.stage.is_dozing
+    for answered in (0, WINDOW // 30, 1):
+        cache.pass_window(answered)
+        assert cache.stage.is_dozing
+
+
 def test_its_memory_goes_to_waiting_tuples_until_it_wakes_up() -> None:
     stage = CachedTuples(
         TupleCache(10_000, LessUsedOverwrite(), None),

@@ -56,11 +56,9 @@ class CachedTuples(CacheStage):
         self._tuples = self._answered = 0
         self._windows = self._looked_at = 0
         self._stats = stats
-        self._share = 1.0
-        """Which part of the tuples of the last window was answered."""
         self._one_in = one_in
         self._dozes = False
-        """Whether it may doze: it has answered a settled share of the tuples."""
+        """Whether it has answered next to nothing since that was a settled share."""
         self._looks, self._lessons = _OneIn(one_in, Random(seed)), _OneIn(one_in, Random(seed + 1))
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
@@ -154,7 +152,7 @@ class CachedTuples(CacheStage):
     @property
     def is_dozing(self) -> bool:
         """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
-        return self._dozes and self._share < _NEXT_TO_NOTHING and self.cache.count == self.cache.capacity
+        return self._dozes and self.cache.count == self.cache.capacity
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -174,8 +172,9 @@ class CachedTuples(CacheStage):
 
     def _end_window(self, admission: Admission) -> None:
         halvings = admission.age(self._answered, self._tuples)
-        self._share = self._answered / self._tuples
-        self._dozes = self._one_in > 1 and admission.is_settled
+        if self._one_in > 1:
+            is_useless = self._answered < _NEXT_TO_NOTHING * self._tuples
+            self._dozes = is_useless and (self._dozes or admission.is_settled)
         self._windows += 1
         self._looked_at += self._tuples
         self._tuples = self._answered = 0
