@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -93,14 +94,14 @@ def test_pages_come_near_their_target_and_not_above_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_sorted", [True, False])
 @pytest.mark.parametrize(
     ("most_bytes", "is_known", "expected"),
-    [(10**6, True, 4096), (10**5, True, 8192), (10**6, False, 8192)],
+    [(2_000_000, True, 4096), (500_000, True, 8192), (2_000_000, False, 8192)],
     ids=["small", "large", "of unknown size"],
 )
 def test_only_tables_that_are_known_to_be_small_get_small_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, is_known: bool, expected: int, is_sorted: bool
 ) -> None:
-    monkeypatch.setattr("semistream.store.paged_file.build._SMALL_TABLE_BYTES", most_bytes)
-    rows = numbers(20_000)  # of about 300 kB
+    monkeypatch.setattr(import_module("semistream.store.paged_file.build"), "_SMALL_TABLE_BYTES", most_bytes)
+    rows = numbers(20_000)  # of about a megabyte
     rows = rows.sort_by("id") if is_sorted else rows
     build(rows if is_known else rows.to_batches(), tmp_path / "t", "id")
     store = PagedFileStore(tmp_path / "t")
