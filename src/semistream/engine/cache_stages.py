@@ -43,8 +43,8 @@ class CacheStage(ABC):
         """Read what must be in memory before the first tuple comes."""
 
     def looks(self) -> bool:
-        """Say whether to probe the next tuples; those of which it says no wait like all others."""
-        return True
+        """Say whether to probe the next tuples; if not, all of them wait."""
+        return self.probes_on_arrival
 
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Return for each tuple where its answer is, or -1."""

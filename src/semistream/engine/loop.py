@@ -197,9 +197,7 @@ class JoinLoop:
         """Take a slice of the chunk in; return the seconds charged."""
         chunk = self._chunk
         assert chunk is not None
-        cache = self._cache
-        if cache is not None and not (cache.probes_on_arrival and cache.looks()):
-            cache = None
+        cache = self._cache if self._cache is not None and self._cache.looks() else None
         wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
         end = min(self._available(chunk), self._used + wanted)
         codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
