@@ -7,7 +7,7 @@ SPARK_VENV = .venv-spark-$(PYSPARK)
 SPARK_STAMP = $(SPARK_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-spark test-cluster lint clean
+.PHONY: help install demo test soak test-slow test-spark test-cluster lint clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test: lint ## Everything that guards a change: ruff, mypy, the import rule, pyte
 
 test-slow: install ## The long tests too
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or soak"
+
+soak: install ## The reliability campaign, for hours; goes on where it was stopped: SEED=1 ONLY=corruption
+	$(BIN)/python tests/reliability/soak.py $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 test-spark: $(SPARK_STAMP) ## The Spark tests with another PySpark, in an environment of its own: PYSPARK=4.0.1
 	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup tests/spark

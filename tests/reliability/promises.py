@@ -1,0 +1,7 @@
+"""All promises of the campaign, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from campaign import Promise
+
+PROMISES: dict[str, Promise] = {promise.name: promise for promise in ()}
