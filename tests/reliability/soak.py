@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from campaign import Outcome, run_case, run_promise, table_of
+from campaign import run_case, run_promise, table_of
 from promises import PROMISES
 
 
@@ -30,11 +30,13 @@ def main() -> int:
         cases = [case for promise in chosen for case in promise.cases(options.seed) if case.name == options.case]
         print([run_case(case) for case in cases])
         return 0
-    outcomes: list[Outcome] = []
-    for promise in chosen:
-        outcomes.append(run_promise(promise, options.seed, options.results, lambda line: print(line, flush=True)))
+    outcomes = [run_promise(promise, options.seed, options.results, _say) for promise in chosen]
     print(table_of(outcomes, options.seed))
     return int(any(outcome.broken for outcome in outcomes))
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":
