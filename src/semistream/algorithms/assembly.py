@@ -14,11 +14,11 @@ from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
+from semistream.core.value_widths import fixed_width
 from semistream.engine.balance import MemoryBalance
 from semistream.engine.buffer_shares import handover_share_for, run_buffers_for
 from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
 from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.output import DeadLetters, Output

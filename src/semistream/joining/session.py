@@ -159,15 +159,15 @@ def _pieces(
         if batch is None or not batch.num_rows:
             yield None
             continue
-        conforming = _conform(batch, schema)
+        whole = conforming(batch, schema)
         step = rows
-        if conforming.nbytes > size_bytes:
-            step = max(1, min(rows, conforming.num_rows * size_bytes // conforming.nbytes))
-        for start in range(0, conforming.num_rows, step):
-            yield conforming.slice(start, step)
+        if whole.nbytes > size_bytes:
+            step = max(1, min(rows, whole.num_rows * size_bytes // whole.nbytes))
+        for start in range(0, whole.num_rows, step):
+            yield whole.slice(start, step)
 
 
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of the schema; an added column is ignored, a missing or retyped one is an error."""
     if batch.schema.equals(schema):
         return batch

@@ -19,7 +19,7 @@ from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
-from semistream.engine.fixed_column import fixed_width
+from semistream.core.value_widths import fixed_width
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.joining import JoinSession
 from semistream.joining.batches import On, key_pairs

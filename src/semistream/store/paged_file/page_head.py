@@ -26,7 +26,7 @@ _WRONG = -2
 
 
 @kernel
-def open_page(data: Any, start: int, end: int, row_count: int, nodes: int, buffers: int, head: Int64Array) -> bool:
+def open_page(data: Any, start: Any, end: Any, row_count: Any, nodes: int, buffers: int, head: Int64Array) -> bool:
     """Fill the head of a page from its bytes from start to end; False if it is no record batch of so many rows.
 
     It must have at least so many nodes and buffers. `start` must be a multiple of 8.

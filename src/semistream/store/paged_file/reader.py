@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
 from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
+from semistream.store.found_rows import RowReader
 from semistream.store.paged_file import manifest as manifests
 from semistream.store.paged_file.checking import TOO_SHORT, checked_codes
 from semistream.store.paged_file.fetching import announce_extents, read_extents
@@ -28,6 +30,7 @@ from semistream.store.paged_file.page_set import FilePages
 from semistream.store.paged_file.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
 from semistream.store.paged_file.read_memory import ReadMemory
 from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.paged_file.row_reader import FileRowReader
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
@@ -133,6 +136,26 @@ class PagedFileStore(MasterStore):
         """Return what reads when it is called; all places and the memory are there by then."""
         placed = self._placed(first_pages, last_pages)
         return PreparedRead(len(placed.memory), partial(self._fetched, placed))
+
+    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
+        """Return what copies rows out of pages in one loop, unless a column is nested or reads are direct."""
+        gathering = self._columns.gathering(columns)
+        if gathering is None or self._direct:
+            return None
+
+        def raise_fault(page: int) -> None:
+            where = np.array([page], dtype=np.int64)
+            pages = self.read(where, where)
+            pages.take(np.arange(len(pages.codes), dtype=np.int64), columns)
+
+        return FileRowReader(
+            self._entries,
+            self.layout.code_bytes,
+            gathering,
+            max_bytes,
+            descriptors=lambda: np.array(self._descriptors, dtype=np.int32),
+            raise_fault=raise_fault,
+        )
 
     def close(self) -> None:
         """Close all files."""
