@@ -32,7 +32,7 @@ def session_of(
     on: dict[str, str],
     *,
     how: str = "left",
-    memory: int = 400_000,
+    memory: int = 600_000,
     dead_letters: Any = None,
     parameters: dict[str, float] | None = None,
     **options: Any,
@@ -68,7 +68,7 @@ def check_case(case: JoinCase, store: MasterStore, how: str, memory: int) -> Non
 def test_rows_are_those_of_the_reference_in_the_order_of_the_stream(data: st.DataObject) -> None:
     unique = data.draw(st.booleans())
     case = data.draw(join_cases(unique=unique))
-    how, memory = data.draw(st.sampled_from(HOWS)), data.draw(st.sampled_from([300_000, 2_000_000]))
+    how, memory = data.draw(st.sampled_from(HOWS)), data.draw(st.sampled_from([600_000, 2_000_000]))
     on_duplicate = "error" if unique else "all"
     with TemporaryDirectory() as folder:
         path = Path(folder) / "master"
@@ -88,7 +88,7 @@ def test_keys_with_equal_codes_are_told_apart(data: st.DataObject) -> None:
         case = data.draw(join_cases(unique=unique))
         on_duplicate = "error" if unique else "all"
         store = MemoryStore(case.master, case.key, rows_per_page=case.rows_per_page, on_duplicate=on_duplicate)
-        check_case(case, store, data.draw(st.sampled_from(HOWS)), 300_000)
+        check_case(case, store, data.draw(st.sampled_from(HOWS)), 600_000)
 
 
 def build(folder: Path, rows: pa.Table, **options: Any) -> MasterStore:

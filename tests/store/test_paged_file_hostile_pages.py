@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,11 @@ def products(count: int = 200) -> pa.Table:
             "code": pa.array([struct.pack("<Q", number)[:5] for number in numbers], pa.binary(5)),
         }
     )
+
+
+def views_of(data: Any) -> tuple[Any, ...]:
+    """Return the same memory as numbers of 8, 64, 32 and 16 bits."""
+    return data, data.view(np.int64), data.view(np.int32), data.view(np.uint16)
 
 
 class Forger:
@@ -72,7 +78,7 @@ class Forger:
         """Return where the entry of each buffer stands in the head, where the buffer begins, and its length."""
         head = np.zeros(HEAD_SIZE, dtype=np.int64)
         data = np.frombuffer(self.page, dtype=np.uint8)
-        assert open_page(data, 0, len(data), self.rows, len(NAMES), 14, head)
+        assert open_page(*views_of(data), 0, len(data), self.rows, len(NAMES), 14, head)
         body, _, first = head[:3].tolist()
         entries = [
             (first + 16 * number, *struct.unpack_from("<qq", self.page, first + 16 * number)) for number in range(14)
@@ -176,7 +182,7 @@ def messages(rows: pa.RecordBatch, **options: object) -> list[pa.Message]:
 
 def opens(message: pa.Buffer, rows: int, nodes: int = 6, buffers: int = 14) -> bool:
     data = np.frombuffer(message, dtype=np.uint8)
-    return bool(open_page(data, 0, len(data), rows, nodes, buffers, np.zeros(HEAD_SIZE, dtype=np.int64)))
+    return bool(open_page(*views_of(data), 0, len(data), rows, nodes, buffers, np.zeros(HEAD_SIZE, dtype=np.int64)))
 
 
 def test_only_plain_record_batches_of_as_many_rows_and_columns_are_pages() -> None:

@@ -21,7 +21,7 @@ _PAGE_SHARE = 8
 _FOUND_SHARE = 6
 _PIECE_SHARE = 16
 _MAX_PIECE_BYTES = 4_000_000
-_MIN_DIVIDED_BYTES = 256_000
+_MIN_DIVIDED_BYTES = 512_000
 _SPARE_BYTES = 65_536
 _ENTRY_BYTES = 16  # what admission takes for each entry of the cache
 

@@ -62,7 +62,8 @@ class OrderedSession:
         self.plan = plan
         self.stats = JoinStats()
         self._stream_schema = stream_schema
-        self._dead_letters = dead_letters
+        self.dead_letters = dead_letters
+        """What takes the rows that are too large for the memory; without it they are an error."""
         names = Output.columns_of(plan, verify=not store.codec.exact)
         columns = pa.schema([store.schema.field(name) for name in names])
         self.sizes = ordered_sizes(store, budget, columns, cache_share=(parameters or {}).get("cache_share"))
@@ -168,9 +169,9 @@ class OrderedSession:
     def _refuse(self, answered: Answered) -> None:
         if answered.refused is None or not answered.refused.any():
             return
-        if self._dead_letters is None:
+        if self.dead_letters is None:
             raise RowTooLargeError(_TOO_LARGE)
-        self._dead_letters(answered.batch.take(pa.array(np.flatnonzero(answered.refused))), _TOO_LARGE)
+        self.dead_letters(answered.batch.take(pa.array(np.flatnonzero(answered.refused))), _TOO_LARGE)
 
     def _new_cache(
         self, recipe: Recipe, parameters: Mapping[str, float], columns: pa.Schema, seed: int

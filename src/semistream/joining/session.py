@@ -79,6 +79,19 @@ class JoinSession:
         """What all runs have counted so far."""
         return self.assembly.stats
 
+    @property
+    def dead_letters(self) -> DeadLetters | None:
+        """What takes the rows that are too large for the memory; without it they are an error."""
+        return self.assembly.dead_letters
+
+    @dead_letters.setter
+    def dead_letters(self, taker: DeadLetters | None) -> None:
+        self.assembly.dead_letters = taker
+
+    def shared_cache(self) -> CacheStage | None:
+        """Return the cache that all runs share."""
+        return self.assembly.shared_cache()
+
     def warm(self, rows: HotRows) -> int:
         """Let rows that another cache held enter the cache, before any run; return how many have."""
         cache = self.assembly.shared_cache()

@@ -61,6 +61,7 @@ def look_up_rows(
     request. Rows are put behind those that `state` counts: values of fixed width to `fixed` at the places of their
     columns, whether they are null to `valid`, and of strings where they start in `heap` and their sizes.
     """
+    words, halves, shorts = scratch.view(np.int64), scratch.view(np.int32), scratch.view(np.uint16)
     count = codes.shape[0]
     index = np.int64(first)
     loaded = np.int64(-1)  # the last page in the scratch memory
@@ -87,16 +88,18 @@ def look_up_rows(
         start = addresses[page] - base
         end = start + np.int64(lengths[page])
         rows = np.int64(row_counts[page])
-        if not open_page(scratch, start, end, rows, nodes, buffers, head):
+        if not open_page(scratch, words, halves, shorts, start, end, rows, nodes, buffers, head):
             return index, FAULT
-        if head[BODY] + rows * code_bytes > end or not _open_columns(scratch, head, places, parts):
+        if head[BODY] + rows * code_bytes > end or not _open_columns(words, head, places, parts):
             return index, FAULT
         while index < count and pages[index] == page:
-            row, matches = _find(scratch, head[BODY], code_bytes, rows, codes[index])
+            row, matches = _find(words, halves, head[BODY], code_bytes, rows, codes[index])
             if state[ROW_COUNT] + matches > valid.shape[1]:
                 return index, FULL
             for match in range(matches):
-                if not _copy_row(scratch, places, parts, row + match, fixed, valid, starts, sizes, heap, state):
+                if not _copy_row(
+                    scratch, words, halves, places, parts, row + match, fixed, valid, starts, sizes, heap, state
+                ):
                     # Rows of a code stay together, so that what has been copied of it does not count.
                     state[ROW_COUNT] = bounds[index]
                     return index, FULL if state[HEAP_USED] >= 0 else FAULT
@@ -140,9 +143,8 @@ def _read_run(descriptors: Int32Array, address: Any, count: Any, scratch: UInt8A
 
 
 @kernel
-def _open_columns(data: UInt8Array, head: Int64Array, places: Int64Array, parts: Int64Array) -> bool:
+def _open_columns(words: Int64Array, head: Int64Array, places: Int64Array, parts: Int64Array) -> bool:
     """Fill in where the columns of a page lie; False if the page does not hold all values of its rows."""
-    words = data.view(np.int64)
     rows = head[ROWS]
     for column in range(places.shape[0]):
         kind = places[column, _KIND]
@@ -172,10 +174,8 @@ def _open_columns(data: UInt8Array, head: Int64Array, places: Int64Array, parts:
 
 
 @kernel
-def _find(data: UInt8Array, at: Any, code_bytes: int, rows: Any, code: Any) -> tuple[Any, Any]:
+def _find(words: Int64Array, halves: Int32Array, at: Any, code_bytes: int, rows: Any, code: Any) -> tuple[Any, Any]:
     """Return the first row of a code on a page whose codes begin at a place, and how many rows have it."""
-    words = data.view(np.int64)
-    halves = data.view(np.int32)
     low, high = np.int64(0), np.int64(rows)
     if code_bytes == 8:
         values = at >> 3
@@ -205,6 +205,8 @@ def _find(data: UInt8Array, at: Any, code_bytes: int, rows: Any, code: Any) -> t
 @kernel
 def _copy_row(
     data: UInt8Array,
+    words: Int64Array,
+    halves: Int32Array,
     places: Int64Array,
     parts: Int64Array,
     row: int,
@@ -239,13 +241,11 @@ def _copy_row(
             fixed[places[column, _VALUES_AT] + target] = data[values + (row >> 3)] >> (row & 7) & 1
         else:
             if kind == BYTES:
-                offsets = data.view(np.int32)
-                begin = np.int64(offsets[(values >> 2) + row])
-                after = np.int64(offsets[(values >> 2) + row + 1])
+                begin = np.int64(halves[(values >> 2) + row])
+                after = np.int64(halves[(values >> 2) + row + 1])
             else:
-                long_offsets = data.view(np.int64)
-                begin = long_offsets[(values >> 3) + row]
-                after = long_offsets[(values >> 3) + row + 1]
+                begin = words[(values >> 3) + row]
+                after = words[(values >> 3) + row + 1]
             if begin < 0 or after < begin or after > parts[column, _STRING_BYTES]:
                 state[HEAP_USED] = -1
                 return False
