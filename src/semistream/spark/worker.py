@@ -211,11 +211,17 @@ class Worker:
     def end_task(self, held: HeldJoin) -> None:
         """Do what keeps later tasks fast."""
         held.save_now_and_then()
+        self.freeze()
+        _forget_archives()
+
+    def freeze(self) -> None:
+        """Keep what has been loaded by now out of the collection of garbage, once.
+
+        Spark collects garbage after every task, which takes long while all of numba's objects are looked at.
+        """
         if not self._frozen:
-            # Spark collects garbage after every task, which takes long while all of numba's objects are looked at.
             gc.freeze()
             self._frozen = True
-        _forget_archives()
 
     def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, PagedFileStore]:
         identity = manifests.load(request.table, version).identity
