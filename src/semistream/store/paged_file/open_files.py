@@ -83,13 +83,16 @@ class OpenFiles:
                 self._borrowers += 1
                 return self._descriptors
             for number in numbers:
-                if self._descriptors[number] < 0:
-                    self._close_idle(MAX_OPEN - 1)
-                    self._descriptors[number] = self._reopened(number)
-                    self._idle[number] = None
-            for number in numbers:
-                self._borrowed[number] = self._borrowed.get(number, 0) + 1
                 self._idle.pop(number, None)
+                self._borrowed[number] = self._borrowed.get(number, 0) + 1
+            self._close_idle(MAX_OPEN)
+            try:
+                for number in numbers:
+                    if self._descriptors[number] < 0:
+                        self._descriptors[number] = self._reopened(number)
+            except BaseException:
+                self._end_use(numbers)
+                raise
             self._borrowers += 1
             return self._descriptors.copy()
 
@@ -98,12 +101,7 @@ class OpenFiles:
         with self._lock:
             self._borrowers -= 1
             if not self._keeps_all:
-                for number in numbers:
-                    self._borrowed[number] -= 1
-                    if not self._borrowed[number]:
-                        del self._borrowed[number]
-                        self._idle[number] = None
-                self._close_idle(MAX_OPEN)
+                self._end_use(numbers)
             if self._closed and not self._borrowers:
                 self._close_all()
 
@@ -113,6 +111,15 @@ class OpenFiles:
             self._closed = True
             if not self._borrowers:
                 self._close_all()
+
+    def _end_use(self, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            self._borrowed[number] -= 1
+            if not self._borrowed[number]:
+                del self._borrowed[number]
+                if self._descriptors[number] >= 0:
+                    self._idle[number] = None
+        self._close_idle(MAX_OPEN)
 
     def _close_idle(self, limit: int) -> None:
         while self._idle and len(self._idle) + len(self._borrowed) > limit:
