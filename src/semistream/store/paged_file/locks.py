@@ -112,7 +112,8 @@ class Lease:
         """Let the version go."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            with suppress(OSError):
+                system().close(descriptor)
 
     def __enter__(self) -> Self:
         return self

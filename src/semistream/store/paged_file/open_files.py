@@ -6,6 +6,7 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -132,7 +133,9 @@ class OpenFiles:
 
     def _close_one(self, number: int) -> None:
         descriptor, self._descriptors[number] = int(self._descriptors[number]), -1
-        files.close(descriptor)
+        # What was only read cannot be lost by closing it.
+        with suppress(OSError):
+            files.close(descriptor)
 
     def _reopened(self, number: int) -> int:
         try:
