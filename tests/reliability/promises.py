@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import corruption
+import file_operations
+import writers_and_readers
 from campaign import Promise
 
-PROMISES: dict[str, Promise] = {promise.name: promise for promise in ()}
+PROMISES: dict[str, Promise] = {
+    promise.name: promise
+    for promise in (
+        file_operations.PROMISE,
+        corruption.PROMISE,
+        writers_and_readers.PROMISE,
+    )
+}

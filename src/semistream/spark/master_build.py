@@ -36,7 +36,7 @@ from semistream.store.master_table import is_spark_frame
 from semistream.store.paged_file.build import check_settings, commit_build, page_bytes_for
 from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter
-from semistream.store.paged_file.files import names_in, open_to_read
+from semistream.store.paged_file.files import names_in, open_to_read, remove_if_possible, status_of
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
 from semistream.store.paged_file.new_version import NewVersion, remove_leftovers
@@ -184,7 +184,7 @@ class _Changes:
     def _remove(self) -> None:
         for name in names_in(self._version.directory):
             if name.startswith(self._prefix):
-                (self._version.directory / name).unlink(missing_ok=True)
+                remove_if_possible(self._version.directory / name)
 
 
 def _check_not_streaming(frame: DataFrame) -> None:
@@ -272,10 +272,8 @@ def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
 
 
 def _is_visible(path: Path, size_bytes: int) -> bool:
-    try:
-        return path.stat().st_size == size_bytes
-    except FileNotFoundError:
-        return False
+    found = status_of(path)
+    return found is not None and found.st_size == size_bytes
 
 
 def _index_of(parts: Sequence[Part]) -> PageIndex:
