@@ -61,6 +61,11 @@ class OpenFiles:
             self.close()
             raise
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all files are open as long as this is, so that any of them may be read with any other."""
+        return self._keeps_all
+
     def runs(self, addresses: Int64Array) -> list[tuple[int, int, list[int]]]:
         """Part stretches at these addresses into runs of few different files: first, end and file numbers of each."""
         if self._keeps_all:

@@ -138,9 +138,12 @@ class PagedFileStore(MasterStore):
         return PreparedRead(len(placed.memory), partial(self._fetched, placed))
 
     def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
-        """Return what copies rows out of pages in one loop, unless a column is nested or reads are direct."""
-        gathering = self._columns.gathering(columns)
-        if gathering is None or self._direct:
+        """Return what copies rows out of pages in one loop.
+
+        None if a column is nested, reads are direct, or the table has more files than may be open at once.
+        """
+        gathering, opened = self._columns.gathering(columns), self._files
+        if gathering is None or self._direct or opened is None or not opened.keeps_all:
             return None
 
         def raise_fault(page: int) -> None:
@@ -153,7 +156,7 @@ class PagedFileStore(MasterStore):
             self.layout.code_bytes,
             gathering,
             max_bytes,
-            descriptors=lambda: np.array(self._descriptors, dtype=np.int32),
+            files=opened,
             raise_fault=raise_fault,
         )
 

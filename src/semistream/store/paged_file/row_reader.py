@@ -12,6 +12,7 @@ from semistream.core.errors import CorruptTableError
 from semistream.store.found_rows import ByteValues, FixedValues, FoundColumn, FoundRows, RowReader
 from semistream.store.paged_file import row_look_up as look_ups
 from semistream.store.paged_file.fetching import announce_extents
+from semistream.store.paged_file.open_files import OpenFiles
 from semistream.store.paged_file.page_columns import BITS, BYTES, FIXED, Gathering
 from semistream.store.paged_file.page_head import HEAD_SIZE
 from semistream.store.paged_file.page_index import PageIndex
@@ -38,14 +39,14 @@ class FileRowReader(RowReader):
         gathering: Gathering,
         max_bytes: int,
         *,
-        descriptors: Callable[[], Int32Array],
+        files: OpenFiles,
         raise_fault: Callable[[int], None],
     ) -> None:
         self._entries = entries
         self._code_bytes = code_bytes
         self._gathering = gathering
         self._max_bytes = max_bytes
-        self._descriptors = descriptors
+        self._files = files
         self._raise_fault = raise_fault
         self._kinds: list[int] = gathering.places[:, 2].tolist()
         self._widths = [
@@ -100,31 +101,35 @@ class FileRowReader(RowReader):
         self, codes: Int64Array, pages: Int32Array, first: int, requests: int, bounds: Int64Array, state: Int64Array
     ) -> tuple[int, int]:
         entries = self._entries
-        done, ended = look_ups.look_up_rows(
-            self._descriptors(),
-            entries.addresses,
-            entries.lengths,
-            entries.row_counts,
-            entries.checksums,
-            self._code_bytes,
-            codes,
-            pages,
-            first,
-            requests,
-            self._places,
-            self._gathering.nodes,
-            self._gathering.buffers,
-            self._scratch,
-            self._head,
-            self._parts,
-            self._fixed,
-            self._valid,
-            self._starts,
-            self._sizes,
-            self._heap,
-            bounds,
-            state,
-        )
+        descriptors = self._files.borrow(())
+        try:
+            done, ended = look_ups.look_up_rows(
+                descriptors,
+                entries.addresses,
+                entries.lengths,
+                entries.row_counts,
+                entries.checksums,
+                self._code_bytes,
+                codes,
+                pages,
+                first,
+                requests,
+                self._places,
+                self._gathering.nodes,
+                self._gathering.buffers,
+                self._scratch,
+                self._head,
+                self._parts,
+                self._fixed,
+                self._valid,
+                self._starts,
+                self._sizes,
+                self._heap,
+                bounds,
+                state,
+            )
+        finally:
+            self._files.give_back(())
         return int(done), int(ended)
 
     def _make_room(self, code_count: int) -> None:
@@ -169,4 +174,8 @@ class FileRowReader(RowReader):
         extents = np.zeros((len(distinct), 3), dtype=np.int64)
         extents[:, 0] = self._entries.addresses[distinct]
         extents[:, 1] = self._entries.lengths[distinct]
-        announce_extents(self._descriptors(), extents, 0, len(extents))
+        descriptors = self._files.borrow(())
+        try:
+            announce_extents(descriptors, extents, 0, len(extents))
+        finally:
+            self._files.give_back(())
