@@ -19,6 +19,13 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Check everything that can be checked, start nothing, write nothing.")
     ] = False,
+    accept_moved: Annotated[
+        bool,
+        typer.Option(
+            "--accept-moved",
+            help="Go on although [source], [master] or [sink] name another place than at the last start.",
+        ),
+    ] = False,
     json_file: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write what the run has done, as a list of flat objects."),
@@ -45,10 +52,11 @@ def run(
         needed = needed_memory(spark, description)
         run_rendering.show_memory(needed, memory_warning(spark, needed))
         if check:
-            run_rendering.show_checked(description, plan_pipeline(spark, description).rows)
+            planned = plan_pipeline(spark, description, accept_moved=accept_moved)
+            run_rendering.show_checked(description, planned.rows)
             return
         with _StopSignals() as signals, run_rendering.screen(description) as screen:
-            totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop)
+            totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop, accept_moved=accept_moved)
     if json_file is not None:
         json_output.write_json(json_file, [totals.row()])
     run_rendering.show_totals(totals)

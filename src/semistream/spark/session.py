@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 OLDEST_JAVA = 17
 _ARROW_ROWS = 10_000
 _MOST_ARROW_BYTES = 16_000_000
+_MAX_TASK_FAILURES = 4
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_LEVEL = "spark.log.level"
@@ -65,7 +66,8 @@ def make_session(
 ) -> SparkSession:
     """Return a quiet Spark session with settings that suit enrichment; `settings` go before those of semistream.
 
-    `memory` is the budget of a Python worker: Arrow batches are kept small against it.
+    `memory` is the budget of a Python worker: Arrow batches are kept small against it. A local session tries a task
+    four times, as a cluster does, unless `master` says how often, as local[2,1] does.
     """
     check_java()
     if os.environ.get("SPARK_REMOTE"):
@@ -80,7 +82,7 @@ def make_session(
         if SparkSession.getActiveSession() is not None:
             raise InvalidSettingError("There is a Spark session already: use it, or stop it first.")
         try:
-            return SparkSession.builder.master(master).appName(app_name).getOrCreate()
+            return SparkSession.builder.master(_retrying(master)).appName(app_name).getOrCreate()
         except Exception as error:
             # Settings may hold secrets, so that only the kind of the error is told.
             raise InvalidSettingError(
@@ -103,6 +105,13 @@ def _defaults(master: str, memory_bytes: int) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
         }
     return settings
+
+
+def _retrying(master: str) -> str:
+    """Return a local master that tries tasks again: by default Spark ends the query when one worker is lost."""
+    if master == "local":
+        return f"local[1,{_MAX_TASK_FAILURES}]"
+    return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{_MAX_TASK_FAILURES}]", master)
 
 
 def local_cores(master: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,10 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.spark.enrich import enrich
+from semistream.spark.pipeline import places
+from semistream.spark.pipeline.belonging import Belonging
 from semistream.spark.pipeline.description import PipelineDescription
 from semistream.spark.pipeline.failures import first_sentence
+from semistream.spark.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.spark.pipeline.remembered_columns import RememberedColumns
-from semistream.spark.pipeline.sinks import check_same_checkpoint, check_sink
+from semistream.spark.pipeline.sinks import check_sink
 from semistream.spark.pipeline.sources import open_source
 from semistream.spark.pipeline.transformations import apply_steps
 from semistream.spark.progress import ROWS_WRITTEN
@@ -29,14 +33,40 @@ class PlannedPipeline:
 
     rows: DataFrame
     records: DataFrame | None
+    checkpoint: Path | None
+    """None if it is not on this machine; then nothing is remembered."""
+    belonging: Belonging | None
+    remembered: Remembered | None
     columns: RememberedColumns
 
+    def remember(self) -> None:
+        """Write down what the checkpoint belongs to, there and in the folders that are written; before any batch."""
+        if self.checkpoint is None or self.belonging is None:
+            return
+        now = Remembered(self.columns.fingerprint, self.columns.used, self.belonging.now)
+        if now != self.remembered:
+            write_remembered(self.checkpoint, now)
+        self.belonging.own_folders()
 
-def plan_pipeline(spark: SparkSession, description: PipelineDescription) -> PlannedPipeline:
-    """Return the plan, or raise an error about whatever is wrong; nothing is started and nothing written."""
+
+def plan_pipeline(
+    spark: SparkSession, description: PipelineDescription, *, accept_moved: bool = False
+) -> PlannedPipeline:
+    """Return the plan, or raise an error about whatever is wrong; nothing is started and nothing written.
+
+    `accept_moved` takes a source, master table or sink with another name than at the last start for the same.
+    """
+    checkpoint = Path(description.checkpoint) if places.is_local(description.checkpoint) else None
+    remembered = read_remembered(checkpoint) if checkpoint is not None else None
+    with _naming("[master]"), MasterTable(description.master).open() as store:
+        schema, key = store.schema, tuple(store.key)
+    belonging = None
+    if checkpoint is not None:
+        then = remembered.belongings if remembered is not None else None
+        belonging = Belonging(description, then, accept_moved=accept_moved)
+        belonging.check()
     with _naming("[master]"):
-        columns = RememberedColumns(description)
-    check_same_checkpoint(description)
+        columns = RememberedColumns(description.join, schema, key, remembered)
     source = open_source(spark, description.source)
     with _naming("[join]"):
         enriched = _enriched(source.rows, description, columns)
@@ -44,7 +74,7 @@ def plan_pipeline(spark: SparkSession, description: PipelineDescription) -> Plan
     check_sink(rows, description.sink)
     _check_streaming(rows)
     observed = rows.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias("rows"))
-    return PlannedPipeline(observed, source.records, columns)
+    return PlannedPipeline(observed, source.records, checkpoint, belonging, remembered, columns)
 
 
 def _enriched(rows: DataFrame, description: PipelineDescription, columns: RememberedColumns) -> DataFrame:
