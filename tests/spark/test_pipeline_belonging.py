@@ -148,7 +148,7 @@ def test_dead_letters_that_would_be_written_over_are_refused(made_up: MadeUp) ->
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('"incoming"', '"arriving"', r"\[source\] path is .*arriving.* has read .*incoming.*fileNameOnly"),
+        ('"incoming"', '"arriving/*"', r"\[source\] path is .*arriving/\*, .* has read .*incoming, .*fileNameOnly"),
         ('format = "json"', 'format = "csv"', r"\[source\] is csv .* belongs to json .*"),
         ('"products"', '"articles"', r"\[master\] path is .*articles.* belongs to .*products"),
         ('format = "parquet"\npath = "warehouse"', 'format = "noop"', r"\[sink\] is noop.* belongs to parquet .*"),
@@ -220,13 +220,24 @@ def test_a_checkpoint_that_was_removed_before_its_first_batch_may_begin_again(ma
     made_up.start()
 
 
-def test_a_project_that_is_moved_as_a_whole_goes_on_unless_spark_would_read_files_again(made_up: MadeUp) -> None:
+@pytest.mark.parametrize("accept_moved", [False, True])
+def test_another_folder_of_files_is_refused_because_spark_cannot_go_on_in_it(
+    made_up: MadeUp, accept_moved: bool
+) -> None:
     made_up.logs(planned=5, finished=5, written=5)
     made_up.start()
     made_up.folder = made_up.folder.rename(made_up.folder.with_name("moved"))
-    with pytest.raises(CheckpointMismatchError, match="would read all of them again"):
-        made_up.start()
-    made_up.text = made_up.text.replace("[master]", "options = { fileNameOnly = true }\n[master]")
+    with pytest.raises(CheckpointMismatchError, match="symbolic link"):
+        made_up.start(accept_moved=accept_moved)
+    made_up.text = made_up.text.replace('"incoming"', f'"{made_up.folder.with_name("project")}/incoming"')
+    made_up.start()
+
+
+def test_files_that_are_known_by_their_names_may_be_moved(made_up: MadeUp) -> None:
+    made_up.text = made_up.text.replace('"incoming"', '"incoming/*"\noptions = { fileNameOnly = true }')
+    made_up.start()
+    made_up.logs(planned=5, finished=5, written=5)
+    made_up.folder = made_up.folder.rename(made_up.folder.with_name("moved"))
     made_up.start()
 
 

@@ -66,10 +66,11 @@ class Belonging:
                 f"The table {self._sink} was written with another checkpoint than {self._checkpoint}, which is empty: "
                 f"restore that checkpoint, or write to another path in [sink]."
             )
-        if self._then is not None and self._planned >= 0 and not self._accept_moved:
-            self._check_source(self._then)
-            self._check_master(self._then)
-            self._check_sink(self._then)
+        if self._then is not None and self._planned >= 0:
+            self._check_source(self._then.source)
+            if not self._accept_moved:
+                self._check_master(self._then)
+                self._check_sink(self._then)
         for folder, owner in self._owners.items():
             self._check_owner(folder, owner)
         self._check_batches()
@@ -88,21 +89,33 @@ class Belonging:
         # A checkpoint from before ids were remembered, or one that lost them, has the id of the sink that fits.
         return owner.id if owner is not None and self._planned >= 0 else uuid.uuid4().hex
 
-    def _check_source(self, then: Belongings) -> None:
+    def _check_source(self, then: Mapping[str, str]) -> None:
         now = self.now.source
-        by_file_name = self._description.source.options.get("fileNameOnly", "").lower() == "true"
-        if now == then.source or (by_file_name and now["format"] == then.source["format"]):
+        if now == then:
             return
-        if "path" in now and now["format"] == then.source["format"]:
+        if "path" in now and now["format"] == then["format"]:
+            self._check_source_path(now["path"], then["path"])
+        elif not self._accept_moved:
             raise CheckpointMismatchError(
-                f"[source] path is {now['path']}, but the checkpoint {self._checkpoint} has read "
-                f"{then.source['path']}: put it back, or if the files were moved set fileNameOnly = true in [source] "
-                f"options, because Spark would read all of them again; --accept-moved goes on if they are other files."
+                f"[source] is {_told(now)}, but the checkpoint {self._checkpoint} belongs to {_told(then)}: put it "
+                f"back, or {_ANEW}; --accept-moved goes on if it is the same stream."
             )
-        raise CheckpointMismatchError(
-            f"[source] is {_told(now)}, but the checkpoint {self._checkpoint} belongs to {_told(then.source)}: put it "
-            f"back, or {_ANEW}; --accept-moved goes on if it is the same stream."
-        )
+
+    def _check_source_path(self, now: str, then: str) -> None:
+        read = f"[source] path is {now}, but the checkpoint {self._checkpoint} has read {then}"
+        if not places.has_pattern(now):
+            # Spark opens the files of the last batch once more, and fails unless they lie in the folder of now.
+            raise CheckpointMismatchError(
+                f"{read}, and Spark cannot go on in another folder: put it back, by a symbolic link if the files were "
+                f"moved, or {_ANEW}."
+            )
+        by_file_name = self._description.source.options.get("fileNameOnly", "").lower() == "true"
+        if not (by_file_name or self._accept_moved):
+            raise CheckpointMismatchError(
+                f"{read}, and Spark would read files that were moved once more: put it back, or set fileNameOnly = "
+                f"true in [source] options, so that files are known by their names; --accept-moved goes on if all are "
+                f"new."
+            )
 
     def _check_master(self, then: Belongings) -> None:
         if not self._same_place(then.master, self.now.master, then):
