@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from campaign import Promise
+from exactly_once import EXACTLY_ONCE
+from racing_attempts import RACING_ATTEMPTS
+from second_pipeline import SECOND_PIPELINE
 
-PROMISES: dict[str, Promise] = {promise.name: promise for promise in ()}
+PROMISES: dict[str, Promise] = {promise.name: promise for promise in (EXACTLY_ONCE, SECOND_PIPELINE, RACING_ATTEMPTS)}
