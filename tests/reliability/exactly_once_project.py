@@ -213,7 +213,8 @@ class Project:
         file = self.folder / "lines.jsonl"
         for line in file.read_text().splitlines() if file.exists() else []:
             batch = json.loads(line)
-            told.setdefault(batch["batch_id"], []).append(batch["tuples_in"])
+            if "tuples_in" in batch:  # a batch that the sink had already when its driver was killed is not joined again
+                told.setdefault(batch["batch_id"], []).append(batch["tuples_in"])
         return told
 
 

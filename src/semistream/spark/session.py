@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,8 @@ _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_LEVEL = "spark.log.level"
 _LOG_LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_JAVA_LOCK = ".semistream.java.lock"
+_SECONDS_FOR_AN_OLD_JAVA = 30.0
 _MADE_HERE = "spark.semistream.session"
 _MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 _MANAGERS = (
@@ -216,7 +219,7 @@ def local_checkpoint(spark: SparkSession, folder: str | Path) -> Iterator[None]:
     """
     from py4j.protocol import Py4JError
 
-    with CheckpointLock(folder):
+    with CheckpointLock(folder), _java_lock(spark, Path(folder)):
         manager = _fast_manager(spark) if spark.conf.get(_MADE_HERE, "") == "true" else None
         if manager is None:
             yield
@@ -231,6 +234,27 @@ def local_checkpoint(spark: SparkSession, folder: str | Path) -> Iterator[None]:
                     spark.conf.unset(_MANAGER_SETTING)
                 else:
                     spark.conf.set(_MANAGER_SETTING, before)
+
+
+@contextmanager
+def _java_lock(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Let Java hold a lock of its own: it is what writes, and for a moment it outlives a driver that was killed."""
+    from py4j.protocol import Py4JError
+
+    file = java_of(spark).java.io.RandomAccessFile(str(folder / _JAVA_LOCK), "rw")
+    try:
+        limit = time.monotonic() + _SECONDS_FOR_AN_OLD_JAVA
+        while file.getChannel().tryLock() is None:
+            if time.monotonic() > limit:
+                raise CheckpointInUseError(
+                    f"The Java process of an earlier query still uses the checkpoint {folder}: end it, or give this "
+                    f"query a checkpoint of its own."
+                )
+            time.sleep(0.1)
+        yield
+    finally:
+        with suppress(Py4JError, ConnectionError):  # Java may have been stopped meanwhile
+            file.close()
 
 
 def java_of(spark: SparkSession) -> Any:
