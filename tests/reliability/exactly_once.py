@@ -31,7 +31,7 @@ class Plan:
     driver_kills: int
     worker_kills: int
     dead_letters: bool = False
-    merge_every_seconds: float = 0.7
+    merge_every_seconds: float = 1.0
 
 
 def run(plan: Plan, folder: Path) -> Figures:
@@ -110,7 +110,7 @@ def _kill_workers(process: PipelineProcess, project: Project, generator: random.
                 and project.arrive(1) == 0
             ):
                 break  # everything has been processed
-        time.sleep(0.003)
+        time.sleep(0.01)
     return killed
 
 
@@ -174,10 +174,10 @@ def _cases(seed: int) -> Iterator[Case]:
         plan = Plan(
             seed=seed * 1_000 + number,
             ids=20_000,
-            files=80,
+            files=40,
             driver_kills=5,
             worker_kills=20,
-            dead_letters=number % 2 == 1,
+            dead_letters=number % 4 == 1,
         )
         yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))
 
