@@ -6,6 +6,9 @@ import corruption
 import file_operations
 import writers_and_readers
 from campaign import Promise
+from exactly_once import EXACTLY_ONCE
+from racing_attempts import RACING_ATTEMPTS
+from second_pipeline import SECOND_PIPELINE
 
 PROMISES: dict[str, Promise] = {
     promise.name: promise
@@ -13,5 +16,8 @@ PROMISES: dict[str, Promise] = {
         file_operations.PROMISE,
         corruption.PROMISE,
         writers_and_readers.PROMISE,
+        EXACTLY_ONCE,
+        SECOND_PIPELINE,
+        RACING_ATTEMPTS,
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from semistream.core.errors import (
     SemistreamError,
     UnknownColumnError,
 )
+from semistream.spark import session
 from semistream.spark.pipeline.failures import PoisonRecordError
 from semistream.spark.pipeline.planning import plan_pipeline
 from semistream.spark.progress import BatchProgress
@@ -232,6 +234,21 @@ def test_a_second_query_on_a_checkpoint_and_a_lost_checkpoint_are_refused(small:
     (small.folder / "state").rename(small.folder / "lost")
     with pytest.raises(InvalidSettingError, match="restore that checkpoint"):
         small.run()
+
+
+def test_a_java_process_that_outlives_its_driver_keeps_the_checkpoint(
+    small: SmallPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.arrive("1.json", [sale(1, 1)])
+    small.run()
+    small.arrive("2.json", [sale(2, 2)])
+    monkeypatch.setattr(session, "_SECONDS_FOR_AN_OLD_JAVA", 0.3)
+    with (small.folder / "state" / ".semistream.java.lock").open("r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)  # what Java takes, too
+        with pytest.raises(CheckpointInUseError, match="Java process of an earlier query"):
+            small.run()
+    small.run()
+    assert [row["sale_id"] for row in small.written()] == [1, 2]
 
 
 def test_a_wrong_schema_and_a_missing_folder_are_named(spark: SparkSession, small: SmallPipeline) -> None:

@@ -93,3 +93,19 @@ def test_a_remote_session_is_not_mixed_up_with_ours(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
     with pytest.raises(InvalidSettingError, match="SPARK_REMOTE"):
         make_session("test")
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("local", "local[1,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_session_tries_tasks_four_times_unless_told_how_often(given: str, made: str) -> None:
+    assert session._retrying(given) == made
+    assert session.local_cores(made) == session.local_cores(given)

@@ -19,6 +19,13 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Check everything that can be checked, start nothing, write nothing.")
     ] = False,
+    accept_moved: Annotated[
+        bool,
+        typer.Option(
+            "--accept-moved",
+            help="Go on although [source], [master] or [sink] name another place than at the last start.",
+        ),
+    ] = False,
     json_file: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write what the run has done, as a list of flat objects."),
@@ -36,6 +43,12 @@ def run(
     description = read_description(pipeline)
     if json_file is not None:
         json_output.check_writable(json_file)
+    from semistream.spark.pipeline.checked_start import CheckedStart, check_unused
+
+    # Both are looked at once more, under the lock, when Spark is there; but Spark takes seconds to come.
+    if not check:
+        check_unused(description)
+    CheckedStart(description, accept_moved=accept_moved)
     from semistream.spark.pipeline.planning import plan_pipeline
     from semistream.spark.pipeline.running import run_pipeline, session_of
     from semistream.spark.pipeline.worker_memory import memory_warning, needed_memory
@@ -45,10 +58,11 @@ def run(
         needed = needed_memory(spark, description)
         run_rendering.show_memory(needed, memory_warning(spark, needed))
         if check:
-            run_rendering.show_checked(description, plan_pipeline(spark, description).rows)
+            planned = plan_pipeline(spark, description, accept_moved=accept_moved)
+            run_rendering.show_checked(description, planned.rows)
             return
         with _StopSignals() as signals, run_rendering.screen(description) as screen:
-            totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop)
+            totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop, accept_moved=accept_moved)
     if json_file is not None:
         json_output.write_json(json_file, [totals.row()])
     run_rendering.show_totals(totals)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 OLDEST_JAVA = 17
 _ARROW_ROWS = 10_000
 _MOST_ARROW_BYTES = 16_000_000
+_MAX_TASK_FAILURES = 4
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _LOG_LEVEL = "spark.log.level"
 _LOG_LEVELS = ("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF")
+_JAVA_LOCK = ".semistream.java.lock"
+_SECONDS_FOR_AN_OLD_JAVA = 30.0
 _MADE_HERE = "spark.semistream.session"
 _MANAGER_SETTING = "spark.sql.streaming.checkpointFileManagerClass"
 _MANAGERS = (
@@ -65,7 +69,8 @@ def make_session(
 ) -> SparkSession:
     """Return a quiet Spark session with settings that suit enrichment; `settings` go before those of semistream.
 
-    `memory` is the budget of a Python worker: Arrow batches are kept small against it.
+    `memory` is the budget of a Python worker: Arrow batches are kept small against it. A local session tries a task
+    four times, as a cluster does, unless `master` says how often, as local[2,1] does.
     """
     check_java()
     if os.environ.get("SPARK_REMOTE"):
@@ -80,7 +85,7 @@ def make_session(
         if SparkSession.getActiveSession() is not None:
             raise InvalidSettingError("There is a Spark session already: use it, or stop it first.")
         try:
-            return SparkSession.builder.master(master).appName(app_name).getOrCreate()
+            return SparkSession.builder.master(_retrying(master)).appName(app_name).getOrCreate()
         except Exception as error:
             # Settings may hold secrets, so that only the kind of the error is told.
             raise InvalidSettingError(
@@ -103,6 +108,13 @@ def _defaults(master: str, memory_bytes: int) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
         }
     return settings
+
+
+def _retrying(master: str) -> str:
+    """Return a local master that tries tasks again: by default Spark ends the query when one worker is lost."""
+    if master == "local":
+        return f"local[1,{_MAX_TASK_FAILURES}]"
+    return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{_MAX_TASK_FAILURES}]", master)
 
 
 def local_cores(master: str) -> int:
@@ -207,7 +219,7 @@ def local_checkpoint(spark: SparkSession, folder: str | Path) -> Iterator[None]:
     """
     from py4j.protocol import Py4JError
 
-    with CheckpointLock(folder):
+    with CheckpointLock(folder), _java_lock(spark, Path(folder)):
         manager = _fast_manager(spark) if spark.conf.get(_MADE_HERE, "") == "true" else None
         if manager is None:
             yield
@@ -222,6 +234,27 @@ def local_checkpoint(spark: SparkSession, folder: str | Path) -> Iterator[None]:
                     spark.conf.unset(_MANAGER_SETTING)
                 else:
                     spark.conf.set(_MANAGER_SETTING, before)
+
+
+@contextmanager
+def _java_lock(spark: SparkSession, folder: Path) -> Iterator[None]:
+    """Let Java hold a lock of its own: it is what writes, and for a moment it outlives a driver that was killed."""
+    from py4j.protocol import Py4JError
+
+    file = java_of(spark).java.io.RandomAccessFile(str(folder / _JAVA_LOCK), "rw")
+    try:
+        limit = time.monotonic() + _SECONDS_FOR_AN_OLD_JAVA
+        while file.getChannel().tryLock() is None:
+            if time.monotonic() > limit:
+                raise CheckpointInUseError(
+                    f"The Java process of an earlier query still uses the checkpoint {folder}: end it, or give this "
+                    f"query a checkpoint of its own."
+                )
+            time.sleep(0.1)
+        yield
+    finally:
+        with suppress(Py4JError, ConnectionError):  # Java may have been stopped meanwhile
+            file.close()
 
 
 def java_of(spark: SparkSession) -> Any:

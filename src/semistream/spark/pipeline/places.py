@@ -38,6 +38,11 @@ def is_local(place: str) -> bool:
     return _SCHEME.match(place) is None
 
 
+def has_pattern(place: str) -> bool:
+    """Say whether a place stands for several, as in landing/*.json."""
+    return any(character in place for character in _GLOB)
+
+
 def is_inside(place: str, other: str) -> bool:
     """Say whether a local place lies in another one, or is it; a pattern counts as the folder before it."""
     if not (is_local(place) and is_local(other)):
@@ -86,7 +91,7 @@ def _contained(table: TomlTable, key: str, path: Path, folder: Path) -> Path:
     trusted = whole.parent if path.is_absolute() else folder
     if whole.is_symlink() or not whole.resolve().is_relative_to(trusted.resolve()):
         raise table.wrong(key, "is or lies behind a symbolic link that leads elsewhere: give the path itself")
-    if any(character in str(path) for character in _GLOB):
+    if has_pattern(str(path)):
         raise table.wrong(key, "has a pattern in it, but one place is needed to write to")
     return whole
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import InvalidSettingError
 from semistream.spark.enrich import enrich
+from semistream.spark.pipeline.checked_start import CheckedStart, naming
 from semistream.spark.pipeline.description import PipelineDescription
 from semistream.spark.pipeline.failures import first_sentence
 from semistream.spark.pipeline.remembered_columns import RememberedColumns
-from semistream.spark.pipeline.sinks import check_same_checkpoint, check_sink
+from semistream.spark.pipeline.sinks import check_sink
 from semistream.spark.pipeline.sources import open_source
 from semistream.spark.pipeline.transformations import apply_steps
 from semistream.spark.progress import ROWS_WRITTEN
@@ -29,22 +28,32 @@ class PlannedPipeline:
 
     rows: DataFrame
     records: DataFrame | None
+    start: CheckedStart
     columns: RememberedColumns
 
+    def remember(self) -> None:
+        """Write down what the checkpoint belongs to, there and in the folders that are written; before any batch."""
+        self.start.remember(self.columns)
 
-def plan_pipeline(spark: SparkSession, description: PipelineDescription) -> PlannedPipeline:
-    """Return the plan, or raise an error about whatever is wrong; nothing is started and nothing written."""
-    with _naming("[master]"):
-        columns = RememberedColumns(description)
-    check_same_checkpoint(description)
+
+def plan_pipeline(
+    spark: SparkSession, description: PipelineDescription, *, accept_moved: bool = False
+) -> PlannedPipeline:
+    """Return the plan, or raise an error about whatever is wrong; nothing is started and nothing written.
+
+    `accept_moved` takes a source, master table or sink with another name than at the last start for the same.
+    """
+    start = CheckedStart(description, accept_moved=accept_moved)
+    with naming("[master]"):
+        columns = start.columns()
     source = open_source(spark, description.source)
-    with _naming("[join]"):
+    with naming("[join]"):
         enriched = _enriched(source.rows, description, columns)
     rows = apply_steps(enriched, description.steps)
     check_sink(rows, description.sink)
     _check_streaming(rows)
     observed = rows.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias("rows"))
-    return PlannedPipeline(observed, source.records, columns)
+    return PlannedPipeline(observed, source.records, start, columns)
 
 
 def _enriched(rows: DataFrame, description: PipelineDescription, columns: RememberedColumns) -> DataFrame:
@@ -63,15 +72,6 @@ def _enriched(rows: DataFrame, description: PipelineDescription, columns: Rememb
         name=description.name,
         parameters=join.parameters,
     )
-
-
-@contextmanager
-def _naming(table: str) -> Iterator[None]:
-    """Put the name of the table of the file before errors about what it says."""
-    try:
-        yield
-    except SemistreamError as error:
-        raise type(error)(f"{table} does not fit: {error}") from None
 
 
 def _check_streaming(rows: DataFrame) -> None:

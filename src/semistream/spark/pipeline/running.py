@@ -94,17 +94,19 @@ def run_pipeline(
     *,
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
+    accept_moved: bool = False,
 ) -> RunTotals:
     """Run a pipeline and return what it has done; without `spark` a session is made and stopped at the end.
 
     `progress_callback` is called once a batch from another thread. Setting `stop` ends the run after the batch that is
-    running, or in the middle of it if it takes long; the next run goes on after the last finished batch. Raises an
-    error of semistream if the query fails.
+    running, or in the middle of it if it takes long; the next run goes on after the last finished batch. `accept_moved`
+    goes on although source, master table or sink have other names than at the last start. Raises an error of semistream
+    if the query fails.
     """
     if spark is not None:
-        return _run(spark, description, progress_callback, stop or threading.Event())
+        return _run(spark, description, progress_callback, stop or threading.Event(), accept_moved)
     with session_of(description) as made:
-        return _run(made, description, progress_callback, stop or threading.Event())
+        return _run(made, description, progress_callback, stop or threading.Event(), accept_moved)
 
 
 @contextmanager
@@ -124,11 +126,15 @@ def session_of(description: PipelineDescription) -> Iterator[SparkSession]:
 
 
 def _run(
-    spark: SparkSession, description: PipelineDescription, callback: ProgressCallback | None, stop: threading.Event
+    spark: SparkSession,
+    description: PipelineDescription,
+    callback: ProgressCallback | None,
+    stop: threading.Event,
+    accept_moved: bool,
 ) -> RunTotals:
     local = places.is_local(description.checkpoint)
     with local_checkpoint(spark, description.checkpoint) if local else nullcontext():
-        planned = plan_pipeline(spark, description)
+        planned = plan_pipeline(spark, description, accept_moved=accept_moved)
         files = _files(description.statistics)
         totals = RunTotals(description.name)
 
@@ -141,7 +147,7 @@ def _run(
 
         listener = ProgressListener(description.name, on_batch)
         started = time.monotonic()
-        planned.columns.remember()
+        planned.remember()
         spark.streams.addListener(listener)
         try:
             _start_and_wait(planned, description, stop, listener)

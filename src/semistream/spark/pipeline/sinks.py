@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
-from semistream.spark.pipeline import places
 from semistream.spark.pipeline.description import PipelineDescription, SinkDescription, TriggerDescription
 from semistream.spark.pipeline.toml_table import suggestion
 from semistream.spark.pipeline.transformations import check_distinct
@@ -25,23 +22,6 @@ def check_sink(rows: DataFrame, sink: SinkDescription) -> None:
             )
     if sink.partition_by and len(sink.partition_by) == len(rows.columns):
         raise InvalidSettingError("[sink] partition_by leaves no column for the files: name fewer columns.")
-
-
-def check_same_checkpoint(description: PipelineDescription) -> None:
-    """Raise an error if the table was written with a checkpoint that is no longer there.
-
-    Spark numbers batches by the checkpoint and skips numbers that the table has already, so that a new checkpoint on an
-    old table would lose rows without a word.
-    """
-    sink, checkpoint = description.sink.path, description.checkpoint
-    if sink is None or not (places.is_local(sink) and places.is_local(checkpoint)):
-        return
-    log = Path(sink) / "_spark_metadata"
-    if _has_entries(log) and not _has_entries(Path(checkpoint) / "offsets"):
-        raise InvalidSettingError(
-            f"The table {sink} was written with another checkpoint than {checkpoint}, which is empty: restore that "
-            f"checkpoint, or write to another path in [sink]."
-        )
 
 
 def sink_writer(rows: DataFrame, description: PipelineDescription) -> DataStreamWriter:
@@ -63,7 +43,3 @@ def triggered(writer: DataStreamWriter, trigger: TriggerDescription) -> DataStre
     if trigger.available_now:
         return writer.trigger(availableNow=True)
     return writer.trigger(processingTime=trigger.every)
-
-
-def _has_entries(folder: Path) -> bool:
-    return folder.is_dir() and any(entry.name.split(".")[0].isdigit() for entry in folder.iterdir())

@@ -1,0 +1,206 @@
+"""Every row exactly once: drivers and workers are killed while the master table is merged and vacuumed."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaign import Case, Figures, Promise
+from exactly_once_project import MasterChanges, Project
+from pipeline_process import PipelineProcess, wait_until
+
+from semistream.spark.pipeline.written_folders import newest_finished, newest_planned, newest_written
+
+POINTS = ("before the write", "after the files", "after the sink's commit", "after Spark's commit log", "at any time")
+_SECONDS_TO_START = 240.0
+_SECONDS_FOR_A_BATCH = 120.0
+_SECONDS_TO_FINISH = 900.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much a case does."""
+
+    seed: int
+    ids: int
+    files: int
+    driver_kills: int
+    worker_kills: int
+    dead_letters: bool = False
+    merge_every_seconds: float = 1.0
+
+
+def run(plan: Plan, folder: Path) -> Figures:
+    """Kill a pipeline over and over, let it finish, and account for every row."""
+    generator = random.Random(plan.seed)
+    project = Project(folder, plan.seed, ids=plan.ids, files=plan.files, dead_letters=plan.dead_letters)
+    changes = MasterChanges(folder / "products", plan.seed, plan.merge_every_seconds)
+    changes.start()
+    lives = plan.driver_kills + 1
+    states: Counter[str] = Counter()
+    killed_workers = lost_tasks = 0
+    try:
+        for life in range(lives):
+            last = life == lives - 1
+            wanted = plan.worker_kills * (life + 1) // lives - killed_workers
+            project.arrive(None if last else plan.files // lives)
+            project.describe(available_now=last)
+            process = PipelineProcess(project.file)
+            try:
+                killed_workers += _kill_workers(process, project, generator, wanted)
+                if last:
+                    code = process.wait(_SECONDS_TO_FINISH)
+                    assert code == 0, f"the last run ended with {code}: {process.said()[-3000:]}"
+                else:
+                    states[_kill_driver(process, project, POINTS[(plan.seed + life) % len(POINTS)], generator)] += 1
+            finally:
+                process.end()
+        said = process.said()
+        lost_tasks = said.count("Lost task ")
+    finally:
+        changes.stop()
+    accounts = project.accounts(changes.versions)
+    accounts.check()
+    return {
+        "ids": accounts.rows,
+        "batches": accounts.batches,
+        "versions": len(accounts.versions),
+        "master versions": len(changes.versions),
+        "driver kills": plan.driver_kills,
+        "worker kills": killed_workers,
+        "lost tasks": lost_tasks,
+        "states": dict(states),
+        "letters": plan.files if plan.dead_letters else 0,
+    }
+
+
+def _kill_workers(process: PipelineProcess, project: Project, generator: random.Random, wanted: int) -> int:
+    """Kill workers one after the other, each while a batch is under way; ends when there is nothing more to do."""
+    killed = 0
+    idle_since = None
+    while killed < wanted:
+        code = process.exit_code
+        assert code is None or code == 0, f"the run ended with {code}: {process.said()[-3000:]}"
+        if code == 0:
+            break
+        under_way = newest_planned(project.checkpoint) > newest_finished(project.checkpoint)
+        if under_way and process.kill_a_worker(generator.randrange(100)):
+            killed += 1
+            batch = newest_planned(project.checkpoint)
+            # A task is tried four times, so that a batch loses two workers at most.
+            if killed % 2 == 0:
+                wait_until(
+                    lambda batch=batch: newest_finished(project.checkpoint) >= batch or process.exit_code is not None,
+                    _SECONDS_FOR_A_BATCH,
+                    "the end of a batch",
+                )
+            time.sleep(generator.random() * 0.5)
+            idle_since = None
+        elif not under_way:
+            idle_since = idle_since or time.monotonic()
+            if time.monotonic() - idle_since > _SECONDS_TO_START:
+                raise TimeoutError(f"no batch was begun: {process.said()[-3000:]}")
+            if (
+                newest_finished(project.checkpoint) >= 0
+                and time.monotonic() - idle_since > 20
+                and project.arrive(1) == 0
+            ):
+                break  # everything has been processed
+        time.sleep(0.01)
+    return killed
+
+
+def _kill_driver(process: PipelineProcess, project: Project, point: str, generator: random.Random) -> str:
+    """Kill the driver at a point of a batch, and return the state in which the kill has left that batch."""
+    if newest_planned(project.checkpoint) == newest_finished(project.checkpoint):
+        project.arrive(3)
+    first = newest_finished(project.checkpoint)
+    wait_until(lambda: newest_planned(project.checkpoint) > first, _SECONDS_TO_START, f"a batch after {first}", 0.001)
+    batch = newest_planned(project.checkpoint)
+    if point == "at any time":
+        time.sleep(generator.random() * 2)
+    else:
+        # The moments are milliseconds apart: looked for without a pause.
+        wait_until(_reached(point, project, batch), _SECONDS_FOR_A_BATCH, f"{point} of batch {batch}", 0)
+    process.kill(java_first=generator.random() < 0.7)
+    return state(project)
+
+
+def _reached(point: str, project: Project, batch: int) -> Callable[[], bool]:
+    log = project.sink / "_spark_metadata"
+    match point:
+        case "before the write":
+            return lambda: newest_planned(project.checkpoint) >= batch
+        case "after the files":
+            return lambda: bool(_unlisted(project)) or newest_written(project.sink) >= batch
+        case "after the sink's commit":
+            entries = [log / f"{batch}", log / f"{batch}.compact"]
+            return lambda: any(entry.exists() for entry in entries)
+        case _:
+            return (project.checkpoint / "commits" / f"{batch}").exists
+
+
+def state(project: Project) -> str:
+    """Return how far the newest batch has come."""
+    planned, finished = newest_planned(project.checkpoint), newest_finished(project.checkpoint)
+    if finished >= planned:
+        return "after Spark's commit log"
+    if newest_written(project.sink) >= planned:
+        return "after the sink's commit"
+    return "after the files" if _unlisted(project) else "before the write"
+
+
+def _unlisted(project: Project) -> list[Path]:
+    """Return whole data files that are newer than the last batch of the sink's log."""
+    log = project.sink / "_spark_metadata"
+    entries = [entry.stat().st_mtime_ns for entry in log.iterdir() if entry.name[0].isdigit()] if log.is_dir() else []
+    newest = max(entries, default=0)
+    found = []
+    for file in project.sink.glob("part-*.parquet"):
+        try:
+            if file.stat().st_mtime_ns > newest and file.read_bytes()[-4:] == b"PAR1":
+                found.append(file)
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _cases(seed: int) -> Iterator[Case]:
+    for number in range(10):
+        plan = Plan(
+            seed=seed * 1_000 + number,
+            ids=20_000,
+            files=40,
+            driver_kills=5,
+            worker_kills=20,
+            dead_letters=number % 4 == 1,
+        )
+        yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))
+
+
+def _figure(figures: Sequence[Figures]) -> str:
+    def total(name: str) -> int:
+        return sum(figure[name] for figure in figures)
+
+    states: Counter[str] = Counter()
+    for figure in figures:
+        states.update(figure["states"])
+    points = ", ".join(f"{states[point]} {point}" for point in POINTS[:-1])
+    return (
+        f"{total('ids'):,} ids and {total('letters'):,} dead letters, 0 missing, 0 extra; "
+        f"{total('driver kills')} drivers killed ({points}), {total('worker kills')} workers killed "
+        f"({total('lost tasks')} tasks tried again); {total('batches'):,} batches, each of one version of "
+        f"{total('master versions'):,}"
+    )
+
+
+EXACTLY_ONCE = Promise(
+    "exactly-once",
+    "Every row goes through a pipeline exactly once, whatever is killed when, while the master table changes",
+    _cases,
+    _figure,
+)

@@ -1,0 +1,127 @@
+"""Runs `semistream run` in processes of its own, and kills them or their workers."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+_SECONDS_TO_END = 60.0
+
+
+class PipelineProcess:
+    """A pipeline that runs: the driver, its Java and its Python workers, all started by this process."""
+
+    def __init__(self, file: Path, *options: str, log: Path | None = None) -> None:
+        self.log = log or file.with_suffix(".log")
+        command = [sys.executable, "-c", "from semistream.cli.main import main; main()", "run", str(file), *options]
+        with self.log.open("ab") as said:
+            self._driver = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )
+        self._seen: dict[int, psutil.Process] = {}
+
+    @property
+    def process_id(self) -> int:
+        """The process of the driver."""
+        return self._driver.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the driver has ended, None while it runs."""
+        return self._driver.poll()
+
+    def said(self) -> str:
+        """Return what this and earlier runs with the same log have said."""
+        return self.log.read_text(errors="replace")
+
+    def java(self) -> psutil.Process | None:
+        """Return the Java process of the driver."""
+        return next((child for child in self._family() if _name(child) == "java"), None)
+
+    def workers(self) -> list[psutil.Process]:
+        """Return the Python workers that run tasks: what Spark's daemon has forked."""
+        family = self._family()
+        daemons = {child.pid for child in family if _is_daemon(child)}
+        return [child for child in family if _parent(child) in daemons]
+
+    def kill_a_worker(self, choice: int) -> bool:
+        """Kill one of the workers by SIGKILL; False if there is none."""
+        workers = self.workers()
+        if not workers:
+            return False
+        with suppress(psutil.NoSuchProcess):
+            workers[choice % len(workers)].send_signal(signal.SIGKILL)
+            return True
+        return False
+
+    def kill(self, *, java_first: bool = True) -> None:
+        """Kill the driver by SIGKILL, and Java first or not at all: without its driver it ends by itself."""
+        java = self.java() if java_first else None
+        if java is not None:
+            with suppress(psutil.NoSuchProcess):
+                java.kill()
+        self._driver.kill()
+        self._family()
+        self._driver.wait()
+
+    def stop(self) -> int:
+        """Ask for a clean stop and return the exit code."""
+        self._driver.send_signal(signal.SIGTERM)
+        return self.wait(_SECONDS_TO_END)
+
+    def wait(self, seconds: float) -> int:
+        """Return the exit code as soon as the driver has ended."""
+        return self._driver.wait(seconds)
+
+    def end(self) -> None:
+        """Kill what is left of the driver, Java and workers, and wait until all are gone."""
+        left = [self._driver.pid, *(child.pid for child in self._family())]
+        if self._driver.poll() is None:
+            self._driver.kill()
+            self._driver.wait()
+        for process in self._seen.values():
+            with suppress(psutil.NoSuchProcess):  # it knows by the time of the start if a number was used again
+                process.kill()
+        _, alive = psutil.wait_procs(self._seen.values(), _SECONDS_TO_END)
+        assert not alive, f"processes of the pipeline do not end: {left}"
+
+    def _family(self) -> list[psutil.Process]:
+        family: list[psutil.Process] = []
+        with suppress(psutil.NoSuchProcess):
+            family = psutil.Process(self._driver.pid).children(recursive=True)
+        self._seen.update({child.pid: child for child in family})
+        return family
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str, every: float = 0.01) -> None:
+    """Return as soon as a condition holds; raises TimeoutError."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > limit:
+            raise TimeoutError(f"{what} did not happen in {seconds:g} seconds")
+        time.sleep(every)
+
+
+def _is_daemon(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):  # zombies, too
+        return process.cmdline()[-2:] == ["pyspark.daemon", "pyspark.worker"]
+    return False
+
+
+def _parent(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return process.ppid()
+    return -1
+
+
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return process.name()
+    return ""

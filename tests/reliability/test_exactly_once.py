@@ -1,0 +1,40 @@
+"""The short version of the kills: one driver and some workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from exactly_once import Plan, run
+from exactly_once_project import Accounts, Project
+
+
+@pytest.mark.xdist_group("pipelines")
+def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
+    figures = run(Plan(seed=3, ids=1_600, files=8, driver_kills=1, worker_kills=4, dead_letters=True), tmp_path)
+    assert figures["ids"] == 1_600
+    assert figures["lost tasks"] >= 1, "a task was tried again, and the pipeline went on"
+
+
+def test_the_accounts_notice_what_is_missing_double_mixed_and_miscounted(tmp_path: Path) -> None:
+    import json
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    project = Project(tmp_path, 1, ids=4, files=1, dead_letters=True)
+    log = project.sink / "_spark_metadata"
+    log.mkdir(parents=True)
+    versions = {1: np.full(2_000, 1), 2: np.full(2_000, 2)}
+    for batch, (sales, changed) in enumerate([([0, 1, 1], [1, 1, 1]), ([2], [2]), ([1, 7], [1, 2])]):
+        file = project.sink / f"{batch}.parquet"
+        pq.write_table(pa.table({"sale_id": sales, "product_id": [5] * len(sales), "changed": changed}), file)
+        (log / str(batch)).write_text(f"v1\n{json.dumps({'path': f'file://{file}'})}\n")
+    (tmp_path / "lines.jsonl").write_text('{"batch_id": 0, "tuples_in": 3}\n{"batch_id": 1, "tuples_in": 2}\n')
+    found = project.accounts(versions)
+    assert (found.rows, found.missing, found.extra) == (6, 1, 3)
+    assert (found.mixed_batches, found.miscounted_batches, found.letters_missing) == (1, 1, 1)
+    with pytest.raises(AssertionError, match="'missing ids': 1"):
+        found.check()
+    Accounts().check()
