@@ -52,7 +52,7 @@ def enrich(
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
-    order: Order | None = None,
+    order: str | None = None,
     partitioning: Partitioning = "auto",
     dead_letters: str | os.PathLike[str] | None = None,
     name: str | None = None,
