@@ -132,7 +132,8 @@ class _Vacuum:
             except (CorruptTableError, FileNotFoundError) as error:
                 raise CorruptTableError(
                     f"Nothing more was removed, because version {version} is to stay "
-                    f"({'; '.join(self.reasons[version])}) and is not whole: {error}"
+                    f"({'; '.join(self.reasons[version])}) and is not whole; restore it from a backup, or keep fewer "
+                    f"versions: {error}"
                 ) from None
             self._whole.add(version)
 
