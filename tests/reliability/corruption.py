@@ -98,7 +98,7 @@ def _sample(folder: Path) -> Sample:
     tried = sample(folder / "t")
     pins.pin(tried.path, "query", 7)
     pins.pin(tried.path, "other", 6)
-    save_hot_rows(tried.path, "saved")
+    save_hot_rows(tried.path, "of other columns", "another kind of cache")
     return tried
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import corruption
 import file_operations
+import real_signals
 import writers_and_readers
 from campaign import Promise
 from exactly_once import EXACTLY_ONCE
@@ -14,6 +15,7 @@ PROMISES: dict[str, Promise] = {
     promise.name: promise
     for promise in (
         file_operations.PROMISE,
+        real_signals.PROMISE,
         corruption.PROMISE,
         writers_and_readers.PROMISE,
         EXACTLY_ONCE,
