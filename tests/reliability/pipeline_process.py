@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -107,6 +108,26 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str, every: 
         if time.monotonic() > limit:
             raise TimeoutError(f"{what} did not happen in {seconds:g} seconds")
         time.sleep(every)
+
+
+def newest_planned(checkpoint: Path) -> int:
+    """Return the last batch whose input Spark has fixed, or -1."""
+    return _newest(checkpoint / "offsets")
+
+
+def newest_written(sink: Path) -> int:
+    """Return the last batch that the log of a table has, or -1."""
+    return _newest(sink / "_spark_metadata")
+
+
+def newest_finished(checkpoint: Path) -> int:
+    """Return the last batch that Spark counts as done, or -1."""
+    return _newest(checkpoint / "commits")
+
+
+def _newest(log: Path) -> int:
+    names = os.listdir(log) if log.is_dir() else []  # noqa: PTH208 - looked at many times a second
+    return max((int(name.removesuffix(".compact")) for name in names if name[0].isdigit()), default=-1)
 
 
 def _is_daemon(process: psutil.Process) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from campaign import Promise
 from exactly_once import EXACTLY_ONCE
+from load import LOAD
 from racing_attempts import RACING_ATTEMPTS
 from second_pipeline import SECOND_PIPELINE
 
-PROMISES: dict[str, Promise] = {promise.name: promise for promise in (EXACTLY_ONCE, SECOND_PIPELINE, RACING_ATTEMPTS)}
+PROMISES: dict[str, Promise] = {
+    promise.name: promise for promise in (EXACTLY_ONCE, SECOND_PIPELINE, RACING_ATTEMPTS, LOAD)
+}
