@@ -168,7 +168,7 @@ def held(process: PipelineProcess, folder: Path) -> Held:
         handles=sum(_of(each, psutil.Process.num_fds) for each in family),
         pins=_files(folder / "products" / "pins"),
         hot=_files(folder / "products" / "hot"),
-        logs=_files(folder / "state" / "offsets") + _files(folder / "state" / "commits"),
+        logs=sum(_files(folder / "state" / log, "[0-9]*") for log in ("offsets", "commits")),
     )
 
 
@@ -189,5 +189,5 @@ def _resident(process: psutil.Process) -> int:
     return size
 
 
-def _files(folder: Path) -> int:
-    return sum(path.is_file() for path in folder.rglob("*")) if folder.is_dir() else 0
+def _files(folder: Path, pattern: str = "*") -> int:
+    return sum(path.is_file() for path in folder.rglob(pattern)) if folder.is_dir() else 0
