@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pytest
 from command_line import fail, flat_objects, succeed
 
 from semistream import MasterTable, join
+from semistream.store.paged_file import pins
 
 ROWS = pa.table({"id": pa.array(range(1000)), "name": [f"product {number}" for number in range(1000)]})
 
@@ -128,10 +131,52 @@ def test_vacuum_keeps_as_many_versions_as_told(tmp_path: Path, table: Path) -> N
     for number in range(3):
         upserts = _written(tmp_path / "new.parquet", pa.table({"id": [number], "name": ["new"]}))
         succeed("master", "merge", table, "--upserts", upserts)
-    shown = succeed("master", "vacuum", table, "--keep", "2")
+    shown = succeed("master", "vacuum", table, "--keep", "2", "--keep-for", "0")
     assert shown.startswith("Removed 2 old versions and ")
-    assert shown.endswith("kept: 3, 4.\n")
+    assert shown.endswith("Kept version 3: one of the newest 2.\nKept version 4: newest.\n")
     assert MasterTable(table).info()["versions"] == [3, 4]
+
+
+def test_vacuum_says_why_each_version_stays_and_lets_old_pins_go(tmp_path: Path, table: Path) -> None:
+    pins.pin(table, "long-gone", 7)
+    pin = table / "pins" / "long-gone" / "7.json"
+    os.utime(pin, (0, time.time() - 8 * 86_400))
+    upserts = _written(tmp_path / "new.parquet", pa.table({"id": [1], "name": ["new"]}))
+    succeed("master", "merge", table, "--upserts", upserts)
+    assert "long-gone" in succeed("master", "info", table)
+    (row,) = flat_objects(succeed("master", "info", table, "--json"))
+    assert str(row["pins"]).startswith("long-gone batch 7 version 1 age 6912")
+    shown = succeed("master", "vacuum", table)
+    assert "Kept version 1: current until 0 seconds ago; pinned by query long-gone, batch 7, 1 week ago." in shown
+    shown = succeed("master", "vacuum", table, "--keep-for", "0", "--pins-older-than", "9 days")
+    assert "Kept version 1: pinned by query long-gone, batch 7, 1 week ago." in shown
+    shown = succeed("master", "vacuum", table, "--keep-for", "0", "--pins-older-than", "7 days")
+    assert "Removed 1 old version" in shown
+    assert "Removed the pins of query long-gone." in shown
+    assert not pin.exists()
+    assert "is not a time" in fail("master", "vacuum", table, "--keep-for", "soon")
+
+
+def test_compact_makes_one_file_of_many(tmp_path: Path, table: Path) -> None:
+    assert succeed("master", "compact", table).startswith("Nothing to do: version 1")
+    for number in range(3):
+        upserts = _written(tmp_path / "new.parquet", pa.table({"id": [300 * number], "name": ["new"]}))
+        succeed("master", "merge", table, "--upserts", upserts)
+    assert succeed("master", "compact", table).startswith("Compacted 4 files into one as version 5")
+    assert len(MasterTable(table).info()["files"]) == 2
+    assert _names(table, 300) == ["new"]
+
+
+def test_restore_goes_back_under_a_new_number(tmp_path: Path, table: Path) -> None:
+    before = _names(table, 1)
+    upserts = _written(tmp_path / "new.parquet", pa.table({"id": [1], "name": ["new"]}))
+    succeed("master", "merge", table, "--upserts", upserts)
+    (table / "manifest-00000002.json").write_bytes(b"damaged")
+    assert f"`semistream master restore {table} --version 1`" in fail("master", "info", table)
+    assert succeed("master", "restore", table, "--version", "1").startswith("Version 3 of ")
+    assert _names(table, 1) == before
+    assert succeed("master", "restore", table, "--version", "3").startswith("Nothing to do")
+    assert "has no version 9" in fail("master", "restore", table, "--version", "9")
 
 
 @pytest.mark.parametrize("command", ["info", "verify", "vacuum"])

@@ -24,7 +24,8 @@ from semistream.core.errors import (
     SemistreamError,
 )
 from semistream.store.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, files, manifest
+from semistream.store.paged_file import PagedFileStore, files, manifest, pins
+from semistream.store.paged_file.locks import WriterLock
 
 
 def rows(count: int = 3000, text: str = "row") -> pa.Table:
@@ -110,14 +111,14 @@ def test_a_newer_format_is_refused_with_expected_and_actual(table: MasterTable, 
     content = bytearray(path.read_bytes())
     content[8:12] = struct.pack("<I", 2)
     path.write_bytes(content)
-    with pytest.raises(CorruptTableError, match=r"format 2, but expected is format 1 .*newer semistream"):
+    with pytest.raises(CorruptTableError, match=r"format 2, but expected format 1 .*newer semistream"):
         table.open()
 
 
 def test_a_manifest_of_a_newer_format_is_refused_even_beside_an_older_one(table: MasterTable) -> None:
     text = only(table, "manifest-*").read_text().replace('"format": 1', '"format": 2')
     (table.path / manifest.manifest_name(2)).write_text(text)
-    with pytest.raises(CorruptTableError, match=r"format 2, but expected is format 1 .*newer semistream"):
+    with pytest.raises(CorruptTableError, match=r"format 2, but expected format 1 .*newer semistream"):
         table.open()
 
 
@@ -171,15 +172,44 @@ def test_a_missing_table_says_what_to_do(tmp_path: Path, table: MasterTable) -> 
         table.open(version=9)
 
 
-def test_a_half_written_manifest_and_temporary_files_are_passed_over(table: MasterTable) -> None:
+def test_a_damaged_newest_manifest_is_never_passed_over(table: MasterTable) -> None:
     before = everything(table)
-    content = only(table, "manifest-*").read_bytes()
-    (table.path / manifest.manifest_name(2)).write_bytes(content[: len(content) // 2])
-    (table.path / "tmp-1234-manifest-00000003.json").write_bytes(content)
-    assert table.version == 1
-    assert everything(table) == before
     table.merge(pa.table({"id": [5000], "text": ["new"]}))
-    assert table.version == 3
+    newest = table.path / manifest.manifest_name(2)
+    newest.write_bytes(newest.read_bytes()[:-20])
+    names = sorted(path.name for path in table.path.iterdir())
+    for work in (
+        table.open,
+        table.info,
+        table.verify,
+        table.compact,
+        lambda: table.vacuum(keep_for=0),
+        lambda: table.merge(rows(10, "on the old version")),
+        lambda: table.version,
+        lambda: pins.pin(table.path, "query", 0),
+    ):
+        with pytest.raises(CorruptTableError, match=rf"{newest.name}.*`semistream master restore \S+ --version 1`"):
+            work()
+    assert sorted(path.name for path in table.path.iterdir()) == names
+    assert table.restore(1) == 3
+    assert everything(table) == before
+    assert table.merge(rows(10, "after")) == 4
+    assert table.vacuum(keep_for=0)["kept"] == [4]
+    assert not newest.exists()
+    table.verify()
+
+
+def test_a_table_with_a_damaged_newest_manifest_can_be_built_again(table: MasterTable) -> None:
+    only(table, "manifest-*").write_bytes(b"damaged")
+    MasterTable.build(rows(20, "again"), table.path, "id")
+    assert table.version == 2
+    assert len(everything(table)) == 20
+
+
+def test_temporary_files_are_passed_over_and_removed(table: MasterTable) -> None:
+    (table.path / "tmp-1234-manifest-00000003.json").write_bytes(only(table, "manifest-*").read_bytes())
+    assert table.version == 1
+    table.merge(rows(10, "after"))
     assert not list(table.path.glob("tmp-*"))
 
 
@@ -208,7 +238,7 @@ def test_a_manifest_that_names_a_file_outside_the_table_is_refused(table: Master
     hostile = manifest.TableFile(name, known.files[0].size_bytes)
     path = only(table, "manifest-*")
     path.write_bytes(replace(known, files=(hostile,)).encode())
-    with pytest.raises(CorruptTableError, match="which is no data file of a master table"):
+    with pytest.raises(CorruptTableError, match="which is not a data file of a master table"):
         table.open()
 
 
@@ -299,15 +329,18 @@ def test_a_version_that_another_writer_committed_is_never_overwritten(
 ) -> None:
     committed = manifest.commit
 
-    def too_late(directory: Path, described: manifest.Manifest) -> None:
+    def theirs(described: manifest.Manifest) -> bytes:
+        return replace(described, index=replace(described.index, name="index-00000002-aaaaaaaa.pages")).encode()
+
+    def too_late(directory: Path, described: manifest.Manifest, lock: WriterLock) -> None:
         # As on a file system that keeps no locks between machines.
-        (directory / manifest.manifest_name(described.version)).write_bytes(b"of another writer")
-        committed(directory, described)
+        (directory / manifest.manifest_name(described.version)).write_bytes(theirs(described))
+        committed(directory, described, lock)
 
     monkeypatch.setattr(manifest, "commit", too_late)
     with pytest.raises(ConcurrentWriteError, match=r"committed version 2 .* first"):
         table.merge(rows(10, "late"))
-    assert (table.path / manifest.manifest_name(2)).read_bytes() == b"of another writer"
+    assert manifest.load(table.path, 2).index.name == "index-00000002-aaaaaaaa.pages"
     assert len(list(table.path.glob("data-*"))) == 1
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import corruption
+import file_operations
+import writers_and_readers
 from campaign import Promise
 from exactly_once import EXACTLY_ONCE
 from load import LOAD
@@ -9,5 +12,14 @@ from racing_attempts import RACING_ATTEMPTS
 from second_pipeline import SECOND_PIPELINE
 
 PROMISES: dict[str, Promise] = {
-    promise.name: promise for promise in (EXACTLY_ONCE, SECOND_PIPELINE, RACING_ATTEMPTS, LOAD)
+    promise.name: promise
+    for promise in (
+        file_operations.PROMISE,
+        corruption.PROMISE,
+        writers_and_readers.PROMISE,
+        EXACTLY_ONCE,
+        SECOND_PIPELINE,
+        RACING_ATTEMPTS,
+        LOAD,
+    )
 }

@@ -13,10 +13,8 @@ import pytest
 from semistream.engine.output_plan import OutputPlan, plan_output
 from semistream.spark import task as tasks
 from semistream.spark.task import EnrichTask, Pin
-from semistream.spark.worker import Worker
+from semistream.spark.worker import Order, Worker
 from semistream.store.master_table import MasterTable
-
-CACHE_PARAMETERS = {"cache_share": 0.5, "threshold": 0.5}
 
 
 def enrich_task(
@@ -29,6 +27,10 @@ def enrich_task(
     pin: Pin | None = None,
     columns: list[str] | None = None,
     name: str = "sales",
+    algorithm: str = "demandjoin",
+    order: Order = "input",
+    parameters: dict[str, float] | None = None,
+    dead_letters: Path | None = None,
 ) -> EnrichTask:
     """Return a task for a stream whose key column has the name of the master's."""
     positional = pa.schema([field.with_name(f"c{place}") for place, field in enumerate(stream)])
@@ -42,12 +44,15 @@ def enrich_task(
         name=name,
         table=table,
         pin=Pin(version) if pin is None else pin,
-        algorithm="cachejoin",
-        parameters=CACHE_PARAMETERS,
+        algorithm=algorithm,
+        parameters=parameters or {},
+        order=order,
         plan=OutputPlan(plan.how, output, plan.sources, plan.master_columns, plan.stream_keys, plan.master_keys),
         master_schema=read,
         declared=output.append(pa.field("statistics", pa.string())),
         memory_bytes=memory_bytes,
+        stream_names=tuple(stream.names),
+        dead_letters=dead_letters,
     )
 
 

@@ -251,3 +251,14 @@ def test_files_that_the_driver_does_not_see_are_reported_in_one_sentence(
     monkeypatch.setattr(master_build, "reported_parts", unseen)
     with pytest.raises(SemistreamError, match="the driver does not see it there: give a path on a file system"):
         MasterTable.build(spark.range(10), tmp_path / "t", "id")
+
+
+def test_pages_are_small_in_a_table_that_spark_builds_if_it_is_small(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = spark.range(3000).selectExpr("id", "repeat('x', 50) AS text")
+    small = MasterTable.build(frame, tmp_path / "small", "id")
+    assert small.info()["page_bytes"] == 4096
+    monkeypatch.setattr(sys.modules["semistream.store.paged_file.build"], "_SMALL_TABLE_BYTES", 100_000)
+    large = MasterTable.build(frame, tmp_path / "large", "id")
+    assert large.info()["page_bytes"] == 8192

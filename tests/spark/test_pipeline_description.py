@@ -64,6 +64,7 @@ def test_a_short_file_gets_good_defaults(tmp_path: Path) -> None:
     assert found.master == str(tmp_path / "products")
     assert (found.join.how, found.join.memory_bytes, found.join.columns) == ("inner", 64_000_000, None)
     assert found.join.partitioning == "auto"
+    assert (found.join.order, found.join.dead_letters) == (None, None)
     assert found.steps == ()
     assert found.source.dead_letters is None
     assert (found.trigger.every, found.trigger.available_now) == ("0 seconds", False)
@@ -106,6 +107,8 @@ def test_every_example_is_sound(file: Path) -> None:
         (changed("on", 'on = "a"\nmemory = "64 apples"'), "[join] memory is wrong"),
         (changed("on", 'on = "a"\nalgorithm = "quickjoin"'), "[join] algorithm is wrong"),
         (changed("on", 'on = "a"\nhow = "outer"'), "[join] how cannot be 'outer'"),
+        (changed("on", 'on = "a"\norder = "sorted"'), "[join] order cannot be 'sorted'"),
+        (changed("on", 'on = "a"\ndead_letters = "s3a://bucket/x"'), "[join] dead_letters must be a folder"),
         (changed("on", 'on = "a"\npartitioning = 0'), "[join] partitioning must be a whole number"),
         (changed("on", 'on = "a"\nparameters = {x = "y"}'), "[join] parameters must be a table of numbers"),
         (SOUND + "[trigger]\nevery = '1 second'\navailable_now = true", "[trigger] every and available_now contradict"),

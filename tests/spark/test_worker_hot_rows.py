@@ -151,7 +151,7 @@ def test_saved_rows_of_an_older_version_are_used_where_they_are_still_true(table
 
 def test_saved_rows_of_a_version_that_is_gone_are_not_used(table: Path) -> None:
     MasterTable.build(products(version=2), table, "product_id", page_bytes=1024)
-    MasterTable(table).vacuum()
+    MasterTable(table).vacuum(keep_for=0)
     output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     assert joined_rows(output).rows == expected(products(version=2))
     assert told["warm_rows"] == 0

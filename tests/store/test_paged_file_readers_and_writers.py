@@ -40,7 +40,7 @@ def test_readers_see_whole_versions_while_others_merge_and_vacuum(tmp_path: Path
     for value in range(1, 25):
         table.merge(rows(value))
         if value % 2:
-            table.vacuum()
+            table.vacuum(keep_for=0)
     stop.set()
     for reader in readers:
         reader.join()

@@ -115,9 +115,9 @@ def test_a_file_that_shrinks_while_it_is_open_is_noticed(tmp_path: Path) -> None
         half = data.stat().st_size // 2
         os.truncate(data, half)
         pages = np.arange(store.page_count)
-        with pytest.raises(CorruptTableError, match=r"data-\S+ is truncated: expected are \d+ bytes from \d+ on, but"):
+        with pytest.raises(CorruptTableError, match=r"data-\S+ is truncated: expected \d+ bytes from \d+ on, but"):
             store.read(pages, pages)
-        with pytest.raises(CorruptTableError, match=r"expected are \d+ bytes from 64 on, but it has \d+"):
+        with pytest.raises(CorruptTableError, match=r"expected \d+ bytes from 64 on, but it has \d+"):
             store.read(pages[:1], pages[-1:])
         assert len(store.read(pages[:5], pages[:5]).codes)
 
@@ -127,7 +127,7 @@ def test_an_error_of_the_system_is_raised_as_it_is(tmp_path: Path, monkeypatch: 
     descriptor = os.open(tmp_path / "unreadable", os.O_WRONLY | os.O_CREAT)
     try:
         with PagedFileStore(table.path) as store:
-            monkeypatch.setattr(store, "_descriptors", [descriptor])
+            monkeypatch.setattr(store._files, "_descriptors", np.array([descriptor], dtype=np.int32))
             with pytest.raises(OSError, match="Bad file descriptor"):
                 store.read(np.array([0]), np.array([0]))
             monkeypatch.undo()
@@ -146,18 +146,18 @@ def test_a_version_that_is_replaced_while_it_is_looked_for_does_not_stop_a_reade
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = MasterTable.build(products(10), tmp_path / "t", "id")
-    load = manifest.load
-    monkeypatch.setattr(manifest, "load", lambda *_: _replaced_meanwhile(table, monkeypatch, load))
+    lease = manifest.Lease
+
+    def replaced_meanwhile(path: Path, version: int) -> manifest.Lease:
+        monkeypatch.setattr(manifest, "Lease", lease)
+        table.merge(products(11))
+        table.vacuum(keep_for=0)
+        return lease(path, version)
+
+    monkeypatch.setattr(manifest, "Lease", replaced_meanwhile)
     assert table.open().version == 2
     with pytest.raises(MasterNotFoundError, match="has no version 1: it has 2"):
         table.open(version=1)
-
-
-def _replaced_meanwhile(table: MasterTable, monkeypatch: pytest.MonkeyPatch, load: Any) -> Any:
-    monkeypatch.setattr(manifest, "load", load)
-    table.merge(products(11))
-    table.vacuum()
-    return load(table.path, 1)
 
 
 def test_memory_is_used_again_for_reads_of_about_the_same_size() -> None:

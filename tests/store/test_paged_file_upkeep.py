@@ -59,14 +59,15 @@ def test_verify_finds_an_index_that_says_something_else(tmp_path: Path, monkeypa
 
 def test_vacuum_removes_what_no_kept_version_needs(table: MasterTable) -> None:
     before = {path.name: path.stat().st_size for path in table.path.iterdir()}
-    expected = all_rows(table.open())
-    freed = table.vacuum(keep_versions=2)
+    with table.open() as store:
+        expected = all_rows(store)
+    freed = table.vacuum(keep_versions=2, keep_for=0)
     after = {path.name for path in table.path.iterdir()}
     assert (freed["versions"], freed["kept"]) == ([1, 2], [3, 4])
     assert freed["bytes"] == sum(size for name, size in before.items() if name not in after)
     assert table.info()["versions"] == [3, 4]
     table.verify(3)
-    table.vacuum()
+    table.vacuum(keep_for=0)
     assert all_rows(table.open()) == expected
     table.verify()
     with pytest.raises(MasterNotFoundError, match="has no version 3: it has 4"):
@@ -74,7 +75,7 @@ def test_vacuum_removes_what_no_kept_version_needs(table: MasterTable) -> None:
 
 
 def test_vacuum_keeps_named_versions_and_shared_files(table: MasterTable) -> None:
-    table.vacuum(also_keep=[2, 77])
+    table.vacuum(keep_for=0, also_keep=[2, 77])
     assert table.info()["versions"] == [2, 4]
     table.verify(2)
     table.merge(rows(1, "more"))
@@ -82,10 +83,11 @@ def test_vacuum_keeps_named_versions_and_shared_files(table: MasterTable) -> Non
     table.verify()
 
 
-def test_vacuum_leaves_open_readers_alone(table: MasterTable) -> None:
-    store = table.open(version=1)
-    table.vacuum()
-    assert len(all_rows(store)) == 5000
+def test_vacuum_leaves_what_somebody_reads_until_it_is_closed(table: MasterTable) -> None:
+    with table.open(version=1) as store:
+        assert table.vacuum(keep_for=0)["reasons"] == {1: ["being read"], 4: ["newest"]}
+        assert len(all_rows(store)) == 5000
+    assert table.vacuum(keep_for=0)["kept"] == [4]
 
 
 def test_vacuum_must_keep_a_version(table: MasterTable) -> None:

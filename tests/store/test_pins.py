@@ -68,14 +68,14 @@ def test_a_vacuum_keeps_what_the_two_newest_pins_of_each_query_name(table: Maste
     for batch, version in [(9, 1), (10, 4), (11, 4)]:
         pins.pin(table.path, "c", batch, version)
     assert pins.pinned_versions(table.path) == {2, 3, 4, 5}
-    assert table.vacuum()["kept"] == [2, 3, 4, 5, 7]
+    assert table.vacuum(keep_for=0)["kept"] == [2, 3, 4, 5, 7]
     for version in (2, 3, 4, 5, 7):
         with table.open(version) as store:
             assert store.version == version
         table.verify(version)
     for batch in (3, 4):
         pins.pin(table.path, "a", batch)
-    assert table.vacuum()["kept"] == [4, 5, 7]
+    assert table.vacuum(keep_for=0)["kept"] == [4, 5, 7]
 
 
 def test_pins_of_long_ago_are_forgotten_and_those_of_late_are_not(table: MasterTable) -> None:
@@ -88,7 +88,7 @@ def test_pins_of_long_ago_are_forgotten_and_those_of_late_are_not(table: MasterT
 
 def test_a_version_that_is_gone_cannot_be_pinned(table: MasterTable) -> None:
     table.merge(rows(2))
-    table.vacuum()
+    table.vacuum(keep_for=0)
     with pytest.raises(SemistreamError, match=r"Version 1 .* is gone"):
         pins.pin(table.path, "query", 0, 1)
     assert pins.pin(table.path, "query", 0) == 2, "the failed attempt has left no pin"
@@ -99,21 +99,19 @@ def test_a_version_that_vanishes_between_choice_and_pin_is_not_pinned(
 ) -> None:
     from semistream.store.paged_file import manifest
 
-    real = manifest.current
+    real = manifest.Lease
     chosen: list[int] = []
 
-    def current_then_vacuum(path: Path) -> manifest.Manifest:
-        found = real(path)
-        chosen.append(found.version)
+    def vacuum_then_lease(path: Path, version: int) -> manifest.Lease:
+        chosen.append(version)
         if len(chosen) == 1:
-            monkeypatch.setattr(manifest, "current", real)
             table.merge(rows(2))
-            table.vacuum()
-        return found
+            table.vacuum(keep_for=0)
+        return real(path, version)
 
-    monkeypatch.setattr(manifest, "current", current_then_vacuum)
+    monkeypatch.setattr(manifest, "Lease", vacuum_then_lease)
     assert pins.pin(table.path, "query", 0) == 2
-    assert chosen == [1]
+    assert chosen[0] == 1
     assert table.open(2).version == 2
 
 
@@ -130,7 +128,7 @@ def test_strange_files_among_the_pins_do_not_stop_a_vacuum(table: MasterTable) -
     (table.path / "pins" / "query" / "notes.txt").write_text("no pin")
     (table.path / "pins" / "empty").mkdir()
     table.merge(rows(2))
-    assert table.vacuum()["kept"] == [1, 2]
+    assert table.vacuum(keep_for=0)["kept"] == [1, 2]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": "x"}', b'{"other": 1}'])

@@ -14,11 +14,11 @@ from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
+from semistream.core.value_widths import fixed_width
 from semistream.engine.balance import MemoryBalance
 from semistream.engine.buffer_shares import handover_share_for, run_buffers_for
 from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.fixed_column import fixed_width
 from semistream.engine.loop import JoinLoop
 from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.output import DeadLetters, Output
@@ -35,10 +35,6 @@ from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
-
-_FINISH_SHARE = 12
-"""The reads that finish a run by demand may take one part in so many of the memory."""
-
 
 _PARTITION_SHARE = 0.25
 """Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
@@ -79,6 +75,7 @@ class Assembly:
         self._stream_schema = stream_schema
         self._stream_row_bytes = stream_row_bytes
         self._dead_letters = dead_letters
+        self._output: Output | None = None
         self._store = store
         check_parameters(recipe, parameters or {})
         self._parameters = {**recipe.parameters, **(parameters or {})}
@@ -87,11 +84,11 @@ class Assembly:
         self._split = self._adapted_split(accounting, is_cache_given="cache_share" in (parameters or {}))
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
-        self._finish_bytes = budget.total_bytes // _FINISH_SHARE if finish_by_demand else 0
-        budget.reserve("last reads", self._finish_bytes)
         self.sizes = self._sizes(accounting)
-        if finish_by_demand:  # by then no other read is under way
-            self._finish_bytes += budget.by_component()["disk buffer"]
+        self._finish_bytes = 0
+        if finish_by_demand:  # by then no other read is under way and no input comes
+            held = budget.by_component()
+            self._finish_bytes = held["disk buffer"] + held["input"]
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         largest_bytes = self.largest_row_bytes if plan is not None else None
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
@@ -116,6 +113,17 @@ class Assembly:
             slots, shares = max(1, self.sizes.handover_slots), not self.recipe.side_by_side
             return SideBySideLoop(handover_slots=slots, shares_probes=shares, **parts), parts["output"]
         return JoinLoop(**parts), parts["output"]
+
+    @property
+    def dead_letters(self) -> DeadLetters | None:
+        """What takes the rows that are too large for the memory."""
+        return self._dead_letters
+
+    @dead_letters.setter
+    def dead_letters(self, taker: DeadLetters | None) -> None:
+        self._dead_letters = taker
+        if self._output is not None:
+            self._output.dead_letters = taker
 
     def shared_cache(self) -> CacheStage | None:
         """Return the cache that all runs share."""
@@ -145,7 +153,7 @@ class Assembly:
         if self.plan is not None and self._stream_schema is not None:
             slots = sizes.waiting_slots + sizes.handover_slots + sizes.output_slots
             rows = StreamRows(self._stream_schema, slots, sizes.variable_bytes)
-            output = Output(
+            output = self._output = Output(
                 self.plan,
                 rows,
                 store.codec,

@@ -58,6 +58,7 @@ DEMANDJOIN = Recipe(
         handover_share=parameters["handover_share"] or None,
         table_if_it_fits=bool(parameters["balance"]),
     ),
+    keeps_order=True,
     parameters={
         "runs_share": 0,
         "cache_share": 0.2,

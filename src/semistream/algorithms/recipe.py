@@ -100,5 +100,7 @@ class Recipe:
     """The knobs of the algorithm and their defaults."""
     bounded_wait: bool = True
     """Every tuple leaves after a bounded number of arrivals."""
+    keeps_order: bool = False
+    """Can answer chunk by chunk, so that tuples leave in the order they came; then its page choice is not asked."""
     sorted_by_use: bool = False
     """Gains only if the master table is stored in order of use."""

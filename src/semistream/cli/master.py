@@ -131,6 +131,10 @@ def info(
     flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in found["schema"].items())
     flat["files"] = len(found["files"])
     flat["versions"] = ", ".join(map(str, found["versions"]))
+    flat["pins"] = ", ".join(
+        f"{pin['query']} batch {pin['batch']} version {pin['version']} age {pin['age_seconds']:.0f} s"
+        for pin in found["pins"]
+    )
     typer.echo(json_output.as_json([flat]), nl=False)
 
 
@@ -148,12 +152,57 @@ def verify(path: TablePath, version: Version = None) -> None:
 
 
 @master_app.command()
-def vacuum(
+def compact(path: TablePath) -> None:
+    """Copy all pages of a table into one file, in their order, as its next version."""
+    from semistream.cli import rendering
+    from semistream.cli.progress import progress
+    from semistream.store.master_table import MasterTable
+
+    table = MasterTable(path)
+    before = table.info()
+    with progress() as reporting:
+        version = table.compact(progress=lambda what, done, total: reporting.update(what.capitalize(), done, total))
+    rendering.show_compacted(table.info(version), before)
+
+
+@master_app.command()
+def restore(
     path: TablePath,
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions stay.")] = 1,
+    version: Annotated[int, typer.Option(min=1, help="The version to go back to.", show_default=False)],
 ) -> None:
-    """Remove old versions of a table and the files that only they need."""
+    """Go back to an earlier version: its rows become the next version of the table.
+
+    The versions in between stay until they are vacuumed. This also helps if the newest manifest is damaged.
+    """
     from semistream.cli import rendering
     from semistream.store.master_table import MasterTable
 
-    rendering.show_vacuumed(MasterTable(path).vacuum(keep))
+    table = MasterTable(path)
+    rendering.show_restored(table.info(table.restore(version)), version)
+
+
+@master_app.command()
+def vacuum(
+    path: TablePath,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions stay.")] = 1,
+    keep_for: Annotated[
+        str, typer.Option(help="Versions that were current within this time stay, such as '10 minutes'; 0 for none.")
+    ] = "10 minutes",
+    pins_older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Queries that have pinned nothing for this time, such as '7 days', are gone: their pins are removed.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Remove old versions of a table and the files that only they need, and say why the others stay.
+
+    What a query may replay and what somebody reads stays in any case.
+    """
+    from semistream.cli import rendering
+    from semistream.store.master_table import MasterTable
+
+    freed = MasterTable(path).vacuum(keep, keep_for=keep_for, pins_older_than=pins_older_than)
+    rendering.show_vacuumed(freed)

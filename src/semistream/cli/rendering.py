@@ -14,6 +14,7 @@ from rich.table import Table
 
 from semistream.algorithms.recipe import Recipe
 from semistream.core.budget import format_bytes
+from semistream.core.durations import format_seconds
 
 _WIDTH_OF_A_FILE = 120
 
@@ -71,6 +72,29 @@ def show_merged(found: dict[str, Any], before: int) -> None:
     console().print(text, soft_wrap=True)
 
 
+def show_compacted(found: dict[str, Any], before: dict[str, Any]) -> None:
+    """Print what a compaction has made."""
+    path = escape(found["path"])
+    if found["version"] == before["version"]:
+        text = f"Nothing to do: version {found['version']} of {path} is in one file already."
+    else:
+        text = (
+            f"Compacted {len(before['files']) - 1} files into one as version {found['version']} of {path}: "
+            f"{format_bytes(before['bytes'])} before, {format_bytes(found['bytes'])} now."
+        )
+    console().print(text, soft_wrap=True)
+
+
+def show_restored(found: dict[str, Any], restored: int) -> None:
+    """Print what the table shows now."""
+    path = escape(found["path"])
+    if found["version"] == restored:
+        text = f"Nothing to do: version {restored} of {path} is current."
+    else:
+        text = f"Version {found['version']} of {path} has the {_rows(found['rows'])} of version {restored} again."
+    console().print(text, soft_wrap=True)
+
+
 def show_info(found: dict[str, Any]) -> None:
     """Print a table's facts and columns."""
     out = console()
@@ -97,6 +121,15 @@ def show_info(found: dict[str, Any]) -> None:
     for name, kind in found["schema"].items():
         columns.add_row(escape(name), escape(kind))
     out.print(columns)
+    if found["pins"]:
+        out.print()
+        pins = plain_table()
+        for name in ("Pinned by query", "Batch", "Version", "Age"):
+            pins.add_column(name, style="cyan" if name == "Pinned by query" else None)
+        for pin in found["pins"]:
+            age = format_seconds(pin["age_seconds"])
+            pins.add_row(escape(pin["query"]), str(pin["batch"]), str(pin["version"]), age)
+        out.print(pins)
 
 
 def show_verified(path: str, checked: dict[str, int]) -> None:
@@ -110,10 +143,14 @@ def show_verified(path: str, checked: dict[str, int]) -> None:
 
 def show_vacuumed(freed: dict[str, Any]) -> None:
     """Print what was removed."""
-    removed, kept = len(freed["versions"]), ", ".join(map(str, freed["kept"]))
+    out = console()
+    removed = len(freed["versions"])
     versions = "1 old version" if removed == 1 else f"{removed} old versions"
-    size = format_bytes(freed["bytes"])
-    console().print(f"Removed {versions} and {size}; kept: {kept}.", soft_wrap=True)
+    out.print(f"Removed {versions} and {format_bytes(freed['bytes'])}.", soft_wrap=True)
+    for query in freed["queries"]:
+        out.print(f"Removed the pins of query {escape(query)}.", soft_wrap=True)
+    for version, reasons in freed["reasons"].items():
+        out.print(f"Kept version {version}: {escape('; '.join(reasons))}.", soft_wrap=True)
 
 
 def _rows(count: int) -> str:

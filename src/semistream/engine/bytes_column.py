@@ -12,17 +12,6 @@ from semistream.core.compile import kernel
 from semistream.core.memory_copy import copy_bytes
 
 
-def is_bytes(data_type: pa.DataType) -> bool:
-    """Say whether values of the type are plain runs of bytes."""
-    types = pa.types
-    return bool(
-        types.is_string(data_type)
-        or types.is_binary(data_type)
-        or types.is_large_string(data_type)
-        or types.is_large_binary(data_type)
-    )
-
-
 class BytesColumn:
     """Strings or bytes by slot number, in a heap of about `limit_bytes` that is compacted when it is full.
 
@@ -74,6 +63,11 @@ class BytesColumn:
         if nulls:
             mask = pa.py_buffer(np.packbits(self._lengths[slots] != _NULL, bitorder="little"))
         return pa.Array.from_buffers(self._type, len(slots), [mask, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+    @property
+    def parts(self) -> tuple[UInt8Array, Int64Array, Int32Array]:
+        """The heap, and of each slot where its value starts in it and how long it is: -1 if it is null."""
+        return self._heap, self._starts, self._lengths
 
     def drop(self, slots: Int64Array) -> None:
         """Forget the values of slots."""

@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
@@ -17,13 +18,14 @@ from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.stream_input import Chunk
 from semistream.engine.tuple_cache import HotRows, TupleCache
-from semistream.engine.waiting import Drained
+from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.contract import Admission, Queue
 from semistream.store.contract import PageSet
 
 _WINDOWS_OF_A_LOOK = 2
 _NEXT_TO_NOTHING = 0.05
 _NONE = np.empty(0, dtype=np.int64)
+_NOTHING_WAITS = WaitingTuples(1, 64)
 
 
 class CachedTuples(CacheStage):
@@ -104,11 +106,15 @@ class CachedTuples(CacheStage):
         output: Output | None,
     ) -> int:
         """Answer from the cached rows."""
-        absent = self.cache.use(slots)
-        self._answered += len(slots)
+        absent = self.count_use(slots)
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
         return absent
+
+    def count_use(self, slots: Int64Array) -> int:
+        """Count tuples that the slots answer; return how many of these stand for absent keys."""
+        self._answered += len(slots)
+        return self.cache.use(slots)
 
     def after_read(
         self,
@@ -148,6 +154,32 @@ class CachedTuples(CacheStage):
             remembered = np.flatnonzero(of_absent > floor)
             if len(remembered):
                 self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
+
+    def learn(
+        self,
+        codes: Int64Array,
+        asks: Int32Array,
+        row_counts: Int64Array,
+        take: Callable[[Int64Array], pa.RecordBatch | None],
+    ) -> None:
+        """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
+
+        `take` returns the cached columns of the codes at some places, which have one row each. For admissions that look
+        neither at partitions nor at what waits.
+        """
+        if self._admission is None or (self.is_dozing and not self._lessons.draw()):
+            return
+        self._stats.shadow_hits += self.cache.evicted.asked_for(codes, asks)
+        worth = self._admission.worth(codes, asks, _NONE, _NOTHING_WAITS)
+        is_worthy = worth > self.cache.floor()
+        # A code with several rows would need several entries: such codes are left to the reads.
+        wanted = np.flatnonzero(is_worthy & (row_counts == 1))
+        if len(wanted):
+            self._note(self.cache.admit(codes[wanted], worth[wanted], take(wanted), absent=False))
+        if self._remembers_absent:
+            absent = np.flatnonzero(is_worthy & (row_counts == 0))
+            if len(absent):
+                self._note(self.cache.admit(codes[absent], worth[absent], None, absent=True))
 
     @property
     def is_dozing(self) -> bool:

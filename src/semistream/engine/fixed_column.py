@@ -10,20 +10,9 @@ import pyarrow as pa
 from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.core.compile import kernel
 from semistream.core.memory_copy import copy_bytes
+from semistream.core.value_widths import fixed_width
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-
-
-def fixed_width(data_type: pa.DataType) -> int | None:
-    """Return the bytes of a value if all values of the type take as many, else None."""
-    if pa.types.is_boolean(data_type):
-        return 1
-    if pa.types.is_dictionary(data_type) or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
-        return None
-    try:
-        return int(data_type.bit_width // 8) or None
-    except ValueError:
-        return None
 
 
 class Records:
@@ -105,6 +94,16 @@ class FixedColumn:
                 mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
         data = np.packbits(taken, bitorder="little") if pa.types.is_boolean(self._type) else taken
         return pa.Array.from_buffers(self._type, len(slots), [mask, pa.py_buffer(data)])
+
+    @property
+    def memory(self) -> tuple[UInt8Array, int, int]:
+        """The memory of all records, where the column begins in a record, and how long a record is."""
+        return self._memory, self._place, self._stride
+
+    @property
+    def valid(self) -> UInt8Array | None:
+        """A byte for each slot that is 0 for null; None if no value ever was null."""
+        return self._valid
 
     def move_to(self, memory: UInt8Array, kept: Int64Array) -> None:
         """Use other memory, in which only some slots are left."""

@@ -84,7 +84,7 @@ class Output:
         self._batch_bytes = batch_bytes
         self._most_slots = most_slots
         self._stream_row_bytes = stream_row_bytes
-        self._dead_letters = dead_letters
+        self.dead_letters = dead_letters
         self._lock = RLock()
         self._pending = _Pending()
         self._master_batches = 0
@@ -204,9 +204,9 @@ class Output:
         """Hand arriving tuples to the dead letters, or raise if nobody takes them."""
         if not len(stream_rows):
             return
-        if self._dead_letters is None:
+        if self.dead_letters is None:
             raise RowTooLargeError(reason)
-        self._dead_letters(batch.take(pa.array(stream_rows)), reason)
+        self.dead_letters(batch.take(pa.array(stream_rows)), reason)
 
     def _join_arrived(self, batch: pa.RecordBatch, stream_rows: Int64Array, master: pa.RecordBatch | None) -> None:
         stream = None

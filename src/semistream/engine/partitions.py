@@ -42,7 +42,7 @@ class Partitions:
         self.count = -(-store.page_count // pages_per_partition)
         if largest_bytes is not None and store.page_count:
             mean = store.range_bytes(0, store.page_count - 1) / store.page_count
-            if store.largest_page_bytes > max(4 * mean, mean * pages_per_partition) or mean > largest_bytes:
+            if store.largest_page_bytes > min(largest_bytes, max(4 * mean, mean * pages_per_partition)):
                 self._cut_by_bytes(int(mean * pages_per_partition), largest_bytes)
         first_codes = store.first_codes
         if first_codes is not None and self.count > 1:

@@ -207,7 +207,7 @@ def real_sizes(
     _require(slots, memory, int(needed + _FEWEST_SLOTS * (64 + elsewhere)))
     budget.reserve("waiting tuples", budget.free_bytes)
     per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + split.cached_tuple_bytes
-    fitting = store.row_count if holds_table else _fitting_tuples(cache_bytes, per_cached)
+    fitting = store.row_count if holds_table else fitting_tuples(cache_bytes, per_cached)
     cache_tuples = _cache_tuples(split, store, fitting)
     cache_variable_bytes = cache_tuples * cached_variable_bytes * 1.25
     return Sizes(
@@ -262,7 +262,7 @@ def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
     return max(1, store.row_count) if split.whole_table else fitting
 
 
-def _fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
+def fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
     """Return the most tuples whose slots and rows fit."""
     low, high = 0, cache_bytes
     while low < high:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
-from semistream.engine.bytes_column import BytesColumn, is_bytes
-from semistream.engine.fixed_column import FixedColumn, Records, fixed_width
+from semistream.core.value_widths import fixed_width, is_bytes
+from semistream.engine.bytes_column import BytesColumn
+from semistream.engine.fixed_column import FixedColumn, Records
 from semistream.engine.segmented_columns import SegmentedColumns
 
 
@@ -43,6 +44,10 @@ class SlotRows:
     def is_variable(self) -> bool:
         """Whether rows take bytes beyond their slots."""
         return bool(self._bytes) or self._other is not None
+
+    def column(self, index: int) -> FixedColumn | BytesColumn | None:
+        """Return a column by its number; None if its type is nested."""
+        return self._columns.get(index)
 
     def has_room(self, extra_bytes: int) -> bool:
         """Say whether rows of this size in variable columns fit."""

@@ -71,6 +71,11 @@ class TupleCache:
         """The cached columns."""
         return self._rows.schema if self._rows is not None else pa.schema([])
 
+    @property
+    def rows(self) -> SlotRows | None:
+        """The cached columns of all slots; None if there are none."""
+        return self._rows
+
     def find(self, codes: Int64Array) -> Int32Array:
         """Return the slot of each code, or -1."""
         return self._table.find(codes)

@@ -79,6 +79,19 @@ class JoinSession:
         """What all runs have counted so far."""
         return self.assembly.stats
 
+    @property
+    def dead_letters(self) -> DeadLetters | None:
+        """What takes the rows that are too large for the memory; without it they are an error."""
+        return self.assembly.dead_letters
+
+    @dead_letters.setter
+    def dead_letters(self, taker: DeadLetters | None) -> None:
+        self.assembly.dead_letters = taker
+
+    def shared_cache(self) -> CacheStage | None:
+        """Return the cache that all runs share."""
+        return self.assembly.shared_cache()
+
     def warm(self, rows: HotRows) -> int:
         """Let rows that another cache held enter the cache, before any run; return how many have."""
         cache = self.assembly.shared_cache()
@@ -159,15 +172,15 @@ def _pieces(
         if batch is None or not batch.num_rows:
             yield None
             continue
-        conforming = _conform(batch, schema)
+        whole = conforming(batch, schema)
         step = rows
-        if conforming.nbytes > size_bytes:
-            step = max(1, min(rows, conforming.num_rows * size_bytes // conforming.nbytes))
-        for start in range(0, conforming.num_rows, step):
-            yield conforming.slice(start, step)
+        if whole.nbytes > size_bytes:
+            step = max(1, min(rows, whole.num_rows * size_bytes // whole.nbytes))
+        for start in range(0, whole.num_rows, step):
+            yield whole.slice(start, step)
 
 
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of the schema; an added column is ignored, a missing or retyped one is an error."""
     if batch.schema.equals(schema):
         return batch

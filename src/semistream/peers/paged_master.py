@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from semistream.peers.data import PeerData
 from semistream.store.master_table import MasterTable
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def paged_master(data: PeerData) -> Path:
-    """Build the master table in pages unless it is there, and return its folder."""
+
+def paged_master(data: PeerData, spark: SparkSession | None = None) -> Path:
+    """Build the master table in pages unless it is there, by Spark if there is a session, and return its folder."""
 
     def build(folder: Path) -> None:
-        MasterTable.build(data.build_parquet(), folder, "key", page_bytes=page_bytes)
+        parquet = data.build_parquet()
+        rows = parquet if spark is None else spark.read.parquet(str(parquet))
+        MasterTable.build(rows, folder, "key", page_bytes=page_bytes)
 
     page_bytes = data.situation.page_bytes
-    return data.built("paged" if page_bytes is None else f"paged-in-{page_bytes}", build)
+    name = "paged" if spark is None else "paged-by-spark"
+    return data.built(name if page_bytes is None else f"{name}-in-{page_bytes}", build)

@@ -19,14 +19,16 @@ from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
-from semistream.engine.fixed_column import fixed_width
+from semistream.core.value_widths import fixed_width
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.joining import JoinSession
 from semistream.joining.batches import On, key_pairs
+from semistream.joining.ordered_session import OrderedSession, check_keeps_order
 from semistream.spark.master_types import arrow_schema
 from semistream.spark.partitioning import Partitioning, partitioned
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
-from semistream.spark.task import JOIN_SHARE, EnrichTask, Pin
+from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.worker import Order
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
 _STATISTICS = "statistics"
 _SMALLEST_MEMORY = 4_000_000
 _USUAL_TEXT_BYTES = 16
-_CACHE_DEFAULTS = {"cache_share": 0.3, "threshold": 0.5}
-"""What fits micro-batches: all that ever waits is one of them, so the cache may be large; and a master tuple that was
-asked for by one row of a few thousand is already more frequent than most."""
 _unnamed = itertools.count(1)
 
 
@@ -53,7 +52,9 @@ def enrich(
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
+    order: str | None = None,
     partitioning: Partitioning = "auto",
+    dead_letters: str | os.PathLike[str] | None = None,
     name: str | None = None,
     pin: tuple[str, int] | Literal[False] | None = None,
     parameters: Mapping[str, float] | None = None,
@@ -64,17 +65,21 @@ def enrich(
     or anti. `columns` are the master's columns to add (by default all but its key), `replace` puts a master column in
     the place of a column of the DataFrame, and `suffix` is added to master columns whose names it has too.
 
-    `memory` is what the joins of one Python worker process may use together. `partitioning` "auto" shuffles rows so
-    that one task reads a page where that saves more than it costs, "none" never does, and a number always does, into
-    so many partitions. `name` is the name of the operator in statistics. Every micro-batch is joined with one version
-    of the master table, which its replay sees again; where Spark has no ids of micro-batches `pin` gives them, and
-    pin=False does without. `parameters` are knobs of the algorithm.
+    `memory` is what the joins of one Python worker process may use together. With `order` "input" the rows of a task
+    leave in the order they came, with "any" when they are answered: the default is "input" for DEMANDJOIN, and all
+    other algorithms have "any" only. `partitioning` "auto" shuffles rows so that one task reads a page where that saves
+    more than it costs, "none" never does, and a number always does, into so many partitions. A row that is too large
+    for the memory, or whose master row is, goes to a Parquet file in the folder `dead_letters`, with the reason;
+    without one it is an error. `name` is the name of the operator in statistics. Every micro-batch is joined with one
+    version of the master table, which its replay sees again; where Spark has no ids of micro-batches `pin` gives them,
+    and pin=False does without. `parameters` are knobs of the algorithm.
 
     What can be checked is checked now: settings, columns, types, names, and that the master table is there.
     """
     check_join_type(how)
     recipe = algorithm_named(algorithm)
     check_parameters(recipe, parameters or {})
+    chosen_order = _checked_order(order, recipe)
     memory_bytes = _checked_memory(memory)
     table = _absolute(master)
     spark_schema = StructType(list(df.schema.fields))
@@ -83,8 +88,7 @@ def enrich(
         stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
         plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
         store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
-        chosen = _parameters(recipe.parameters, parameters)
-        _check_budget(memory_bytes, store, plan, stream, recipe, chosen)
+        _check_budget(memory_bytes, store, plan, stream, recipe, parameters, chosen_order)
         output = _output_schema(spark_schema, store, plan)
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
@@ -101,11 +105,14 @@ def enrich(
         table=table.path,
         pin=_pin(pin, None if df.isStreaming else version),
         algorithm=algorithm,
-        parameters=chosen,
+        parameters=dict(parameters or {}),
+        order=chosen_order,
         plan=_by_position(plan, keys),
         master_schema=master_schema,
         declared=arrow_schema(inner, ()),
         memory_bytes=memory_bytes,
+        stream_names=tuple(field.name for field in spark_schema),
+        dead_letters=Path(os.path.abspath(dead_letters)) if dead_letters is not None else None,  # noqa: PTH100
     )
     joined = spread.mapInArrow(task, inner)
     counted = joined.observe(METRIC_PREFIX + task.name, F.collect_list(_STATISTICS).alias(TASKS_FIELD))
@@ -123,43 +130,48 @@ def _checked_memory(memory: int | str) -> int:
     return memory_bytes
 
 
+def _checked_order(order: str | None, recipe: Recipe) -> Order:
+    if order is None:
+        return "input" if recipe.keeps_order else "any"
+    if order == "input":
+        check_keeps_order(recipe)
+        return "input"
+    if order != "any":
+        raise InvalidSettingError(f"{order!r} is not an order of rows: choose 'any' or 'input'.")
+    return "any"
+
+
 def _check_budget(
     memory_bytes: int,
     store: MasterStore,
     plan: OutputPlan,
     stream: pa.Schema,
     recipe: Recipe,
-    parameters: Mapping[str, float],
+    parameters: Mapping[str, float] | None,
+    order: Order,
 ) -> None:
     """Raise an error if a worker alone with this join had too little memory for rows of usual size."""
-    budget = MemoryBudget(int(memory_bytes * JOIN_SHARE))
+    budget = MemoryBudget(memory_bytes)
+    if order == "input":
+        OrderedSession(store, plan, stream, recipe=recipe, budget=budget, parameters=parameters)
+        return
     row_bytes = sum(fixed_width(field.type) or _USUAL_TEXT_BYTES for field in stream)
-    try:
-        JoinSession(
-            store,
-            plan,
-            stream,
-            recipe=recipe,
-            budget=budget,
-            stream_row_bytes=row_bytes,
-            parameters=parameters,
-            finish_by_demand=True,
-        )
-    except BudgetTooSmallError as error:
-        raise BudgetTooSmallError(
-            f"A memory of {format_bytes(memory_bytes)} is too small for this master table and algorithm: "
-            f"give at least about {format_bytes(error.needed_bytes / JOIN_SHARE)}."
-        ) from None
+    JoinSession(
+        store,
+        plan,
+        stream,
+        recipe=recipe,
+        budget=budget,
+        stream_row_bytes=row_bytes,
+        parameters=parameters,
+        finish_by_demand=True,
+    )
 
 
 def _absolute(master: MasterTable | str | os.PathLike[str]) -> MasterTable:
     """Return the table by a path that means the same in a worker, whose working directory is another."""
     table = master if isinstance(master, MasterTable) else MasterTable(master)
     return MasterTable(Path(os.path.abspath(table.path)))  # noqa: PTH100 - links must stay
-
-
-def _parameters(known: Mapping[str, float], given: Mapping[str, float] | None) -> dict[str, float]:
-    return {**{name: value for name, value in _CACHE_DEFAULTS.items() if name in known}, **(given or {})}
 
 
 def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> Pin:

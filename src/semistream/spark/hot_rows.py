@@ -9,6 +9,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
+from io import BufferedWriter
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from semistream.core.errors import CorruptTableError
 from semistream.engine.tuple_cache import HotRows
-from semistream.store.paged_file.files import read_file
+from semistream.store.paged_file import files
 from semistream.store.paged_file.layout import HOT_NAME
 
 _MAGIC = b"SSHOT1\0\0"
@@ -36,19 +37,21 @@ class HotRowsFile:
 
     def save(self, rows: Iterable[HotRows], schema: pa.Schema, version: int, identity: str) -> None:
         """Replace the file; a table that cannot be written is left as it is."""
+        complete = self.path.with_name(f"tmp-{uuid.uuid4().hex}")
         try:
-            self.path.parent.mkdir(exist_ok=True)
-            complete = self.path.with_name(f"tmp-{uuid.uuid4().hex}")
+            files.make_directories(self.path.parent)
             try:
-                with complete.open("xb") as file:
+                raw = files.NewFile(complete)
+                with BufferedWriter(raw) as file:
                     file.write(_HEADER.pack(_MAGIC, 0, 0, 0))
                     body = _Checked(file)
-                    _write(rows, schema, {"version": version, "identity": identity}, body)
-                    file.seek(0)
-                    file.write(_HEADER.pack(_MAGIC, body.crc, 0, body.size_bytes))
-                complete.replace(self.path)
+                    saved: dict[str, int | str] = {"version": version, "identity": identity, "kind": self.path.name}
+                    _write(rows, schema, saved, body)
+                    file.flush()
+                    raw.write_start(_HEADER.pack(_MAGIC, body.crc, 0, body.size_bytes))
+                files.rename(complete, self.path)
             finally:
-                complete.unlink(missing_ok=True)
+                files.remove_if_possible(complete)
         except OSError:
             return
 
@@ -64,13 +67,15 @@ class HotRowsFile:
             reader = pa.ipc.open_stream(body)
             saved = json.loads(reader.schema.metadata[b"semistream"])
             version, identity = int(saved["version"]), str(saved["identity"])
+            if saved["kind"] != self.path.name:
+                return 0, "", iter(())  # rows of another cache, perhaps with other columns
         except (pa.ArrowException, KeyError, TypeError, ValueError):
             return 0, "", iter(())
         return version, identity, _batches(reader, time.monotonic() + most_seconds)
 
     def _body(self, most_bytes: int) -> pa.Buffer | None:
         try:
-            content = read_file(self.path, most_bytes=most_bytes + _HEADER.size)
+            content = files.read_file(self.path, most_bytes=most_bytes + _HEADER.size)
         except (OSError, CorruptTableError):
             return None
         if len(content) < _HEADER.size:

@@ -36,7 +36,7 @@ from semistream.store.master_table import is_spark_frame
 from semistream.store.paged_file.build import check_settings, commit_build, page_bytes_for
 from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter
-from semistream.store.paged_file.files import names_in, open_to_read
+from semistream.store.paged_file.files import names_in, open_to_read, remove_if_possible, status_of
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
 from semistream.store.paged_file.new_version import NewVersion, remove_leftovers
@@ -44,6 +44,7 @@ from semistream.store.paged_file.page_index import PageIndex, address
 from semistream.store.paged_file.reader import PagedFileStore
 from semistream.store.paged_file.row_layout import RowLayout
 
+_SAMPLED_ROWS = 1000
 _LATEST_NEEDS_ORDER = "or name the columns that say which row is the latest in order_by"
 
 
@@ -59,13 +60,13 @@ def build(
 ) -> int:
     """Write all rows of a DataFrame as the next version of the table at `path` and return its number.
 
-    The DataFrame is evaluated twice: for a sample of the codes, then for the rows. Rows have no order in Spark, so that
+    The DataFrame is evaluated twice, for a sample of the codes and for the rows, and without `page_bytes` its rows are
+    counted before, so that pages are small if the table is. Rows have no order in Spark, so that
     `on_duplicate="latest"` needs `order_by`: of the rows of a key the one with the greatest values in these columns
     stays, nulls being smallest. Rows that are equal in them are told apart by their other columns, so that the same
     rows always make the same table.
     """
     check_settings(page_bytes, on_duplicate)
-    page_bytes = page_bytes or page_bytes_for(None)
     _check_not_streaming(frame)
     names = (key,) if isinstance(key, str) else tuple(key)
     layout = RowLayout(arrow_schema(frame.schema, names), names)
@@ -80,6 +81,7 @@ def build(
     rows = _sorted_by_code(frame, coder, layout.order, _named(order_by), tell_apart=on_duplicate != "error")
     with NewVersion(path.absolute(), create=True) as version:
         (progress or silent)("reading", 0, None)
+        page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame))
         task = PageTask(
             str(version.directory),
             layout.coded_schema,
@@ -130,6 +132,14 @@ def merge(
         upserted = changes.upserts(upserts, order_by, in_order=rule != "error")
         deleted = changes.deletes(deletes)
         return apply_changes(version, old, filtering, upserted, deleted, memory_bytes, progress)
+
+
+def _expected_bytes(frame: DataFrame) -> float:
+    """Return the size of all rows, if they are like the first ones."""
+    first = frame.limit(_SAMPLED_ROWS).toArrow()
+    if first.num_rows < _SAMPLED_ROWS:
+        return float(first.nbytes)
+    return float(first.nbytes / first.num_rows * frame.count())
 
 
 class _Changes:
@@ -184,7 +194,7 @@ class _Changes:
     def _remove(self) -> None:
         for name in names_in(self._version.directory):
             if name.startswith(self._prefix):
-                (self._version.directory / name).unlink(missing_ok=True)
+                remove_if_possible(self._version.directory / name)
 
 
 def _check_not_streaming(frame: DataFrame) -> None:
@@ -272,10 +282,8 @@ def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
 
 
 def _is_visible(path: Path, size_bytes: int) -> bool:
-    try:
-        return path.stat().st_size == size_bytes
-    except FileNotFoundError:
-        return False
+    found = status_of(path)
+    return found is not None and found.st_size == size_bytes
 
 
 def _index_of(parts: Sequence[Part]) -> PageIndex:

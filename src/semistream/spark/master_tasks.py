@@ -7,11 +7,11 @@ leaves at most a file that nobody names. Task objects are classes of this module
 from __future__ import annotations
 
 import errno
-import os
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BufferedWriter
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ import pyarrow as pa
 from semistream.core import errors
 from semistream.core.errors import SemistreamError
 from semistream.core.keys import KeyCodec
+from semistream.store.paged_file import files
 from semistream.store.paged_file import layout as file_layout
 from semistream.store.paged_file.build import write_pages
 from semistream.store.paged_file.coding import check_required, null_key_error
-from semistream.store.paged_file.files import open_new
 from semistream.store.paged_file.manifest import TableFile
 from semistream.store.paged_file.page_index import PageIndex
 from semistream.store.paged_file.row_layout import RowLayout, stored_column
@@ -145,13 +145,14 @@ class ChangesTask(SortedRowsTask):
     def _part(self, rows: _Arriving) -> Part:
         path = Path(self.directory) / f"{self.prefix}{uuid.uuid4().hex}"
         try:
-            with os.fdopen(open_new(path), "wb") as file, pa.ipc.new_stream(file, self.coded_schema) as writer:
+            with BufferedWriter(files.NewFile(path)) as file, pa.ipc.new_stream(file, self.coded_schema) as writer:
                 for batch in rows:
                     writer.write_batch(batch)
         except BaseException:
-            path.unlink(missing_ok=True)
+            files.remove_if_possible(path)
             raise
-        return Part(TableFile(path.name, path.stat().st_size), rows.row_count, rows.first_code, rows.last_code)
+        size_bytes = path.stat().st_size
+        return Part(TableFile(path.name, size_bytes), rows.row_count, rows.first_code, rows.last_code)
 
 
 def reported_parts(reports: pa.Table) -> list[Part]:

@@ -5,26 +5,20 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
 from semistream.core.stats import JoinStats
 from semistream.engine.output_plan import OutputPlan
-from semistream.joining import JoinSession
 from semistream.joining.session import typical_row_bytes
+from semistream.spark.refused_rows import RefusedRows
 from semistream.spark.statistics import TaskStatistics
-from semistream.spark.worker import WORKER, HeldJoin, JoinRequest
+from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
 from semistream.store.paged_file import pins
-
-_OUTPUT_ROWS = 32_768
-_ROW = pa.field("row", pa.int64(), nullable=False)
-JOIN_SHARE = 0.75
-"""What the join itself has of the memory; the rest holds a chunk of rows, before and after it is joined."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,9 @@ class Pin:
 class EnrichTask:
     """Enriches the rows of one partition; made on the driver, called by Spark in a worker.
 
-    Rows are joined chunk by chunk and leave in the order they came, whatever the cache held: a replay writes the same
-    rows in the same order. The last row carries the statistics and has nulls in all other columns.
+    All rows of the partition are one run of a join. With `order` "input" they leave in the order they came, whatever
+    the cache held; with "any" they leave when they are answered, and what waits when the input has ended is answered
+    by reads of just the pages it needs. The last row carries the statistics and has nulls in all other columns.
     """
 
     name: str
@@ -68,6 +63,7 @@ class EnrichTask:
     pin: Pin
     algorithm: str
     parameters: dict[str, float]
+    order: Order
     plan: OutputPlan
     """Stream columns by their positions; see `positional`."""
     master_schema: pa.Schema
@@ -75,14 +71,17 @@ class EnrichTask:
     declared: pa.Schema
     """What Spark was told."""
     memory_bytes: int
-    seed: int = field(default=0)
+    stream_names: tuple[str, ...] = ()
+    """What users call the columns of the stream."""
+    dead_letters: Path | None = None
+    """Where rows go that are too large for the memory; without it they are an error."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield enriched rows, and at the end the statistics."""
         stopwatch = _Stopwatch(batches)
         first = next((batch for batch in stopwatch if batch.num_rows), None)
         if first is None:
-            _, owner, batch_id = None, *_micro_batch()
+            owner, batch_id = _micro_batch()
             counted = TaskStatistics.counted(JoinStats(), version=0, **self._described(owner, batch_id, None, 0, 0.0))
             yield self._carrier(counted)
             return
@@ -91,25 +90,33 @@ class EnrichTask:
             self.table,
             self.algorithm,
             self.parameters,
-            _with_row(self.plan, first.schema),
-            first.schema.append(_ROW),
+            self.order,
+            _as_streamed(self.plan, first.schema),
+            first.schema,
             self.master_schema,
-            int(self.memory_bytes * JOIN_SHARE),
+            self.memory_bytes,
         )
-        held, session = WORKER.join_for(request, version, typical_row_bytes(first, self.memory_bytes) + 8)
-        before = deepcopy(session.stats)
+        held, session = WORKER.join_for(request, version, typical_row_bytes(first, self.memory_bytes))
+        before = replace(session.stats)
         rows_out = 0
         finished = False
+        refused = None
+        if self.dead_letters is not None:
+            refused = RefusedRows(self.dead_letters, self.stream_names, owner, batch_id)
+        session.dead_letters = refused.put if refused is not None else None
         try:
-            for chunk in self._chunks(first, stopwatch, session):
-                for batch in self._ordered(session, chunk):
-                    rows_out += batch.num_rows
-                    with stopwatch.paused():
-                        yield batch
+            for batch in session.run(chain([first], stopwatch)):
+                rows_out += batch.num_rows
+                with stopwatch.paused():
+                    yield self._as_declared(batch)
+            if refused is not None:
+                refused.commit()
             finished = True
         finally:
             if not finished:
                 WORKER.drop(held)
+                if refused is not None:
+                    refused.discard()
         WORKER.end_task(held)
         counted = TaskStatistics.counted(
             session.stats.since(before),
@@ -119,47 +126,10 @@ class EnrichTask:
         held.warmed_rows = 0
         yield self._carrier(counted)
 
-    def _chunks(
-        self, first: pa.RecordBatch, rest: Iterator[pa.RecordBatch], session: JoinSession
-    ) -> Iterator[list[pa.RecordBatch]]:
-        """Yield batches in groups that fit into memory before and after the join, and of which all rows may wait."""
-        limit_bytes = (1 - JOIN_SHARE) * self.memory_bytes
-        limit_rows = session.assembly.sizes.waiting_slots - first.num_rows
-        store = session.store
-        master_row_bytes = store.range_bytes(0, store.page_count - 1) / store.row_count if store.row_count else 0
-        chunk: list[pa.RecordBatch] = []
-        held_bytes = 0.0
-        row = chunk_start = 0
-        batch: pa.RecordBatch | None = first
-        while batch is not None:
-            if batch.num_rows:
-                held_bytes += 2 * batch.nbytes + batch.num_rows * (8 + master_row_bytes)
-                rows = np.arange(row, row + batch.num_rows, dtype=np.int64)
-                chunk.append(batch.append_column(_ROW, pa.array(rows)))
-                row += batch.num_rows
-                if held_bytes >= limit_bytes or row - chunk_start > limit_rows:
-                    yield chunk
-                    chunk, held_bytes, chunk_start = [], 0.0, row
-            batch = next(rest, None)
-        if chunk:
-            yield chunk
-
-    def _ordered(self, session: JoinSession, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the output of a chunk in the order of its rows."""
-        joined = list(session.run(chunk))
-        if not joined:
-            return
-        whole = joined[0] if len(joined) == 1 else pa.concat_batches(joined)
-        joined.clear()
-        rows = whole.column(whole.num_columns - 1).to_numpy()
-        order = np.argsort(rows, kind="stable")
-        for start in range(0, len(order), _OUTPUT_ROWS):
-            yield self._as_declared(whole.take(pa.array(order[start : start + _OUTPUT_ROWS])))
-
     def _as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
             column if column.type == declared.type else column.cast(declared.type)
-            for column, declared in zip(rows.columns[:-1], list(self.declared)[:-1], strict=True)
+            for column, declared in zip(rows.columns, list(self.declared)[:-1], strict=True)
         ]
         return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], schema=self.declared)
 
@@ -168,7 +138,7 @@ class EnrichTask:
         return pa.RecordBatch.from_arrays([*nulls, pa.array([counted.as_json()])], schema=self.declared)
 
     def _described(
-        self, owner: str, batch_id: int, used: tuple[HeldJoin, JoinSession] | None, rows_out: int, seconds: float
+        self, owner: str, batch_id: int, used: tuple[HeldJoin, Session] | None, rows_out: int, seconds: float
     ) -> dict[str, object]:
         return {
             "name": self.name,
@@ -183,20 +153,13 @@ class EnrichTask:
         }
 
 
-def _with_row(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:
-    """Return the plan for a stream whose last column numbers its rows: the output has that column last, too."""
+def _as_streamed(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:
+    """Return the plan with the types that the stream's columns have when they come from Spark."""
     fields = [
         stream.field(index).with_name(planned.name) if not from_master else planned
         for (from_master, index), planned in zip(plan.sources, plan.schema, strict=True)
     ]
-    return OutputPlan(
-        plan.how,
-        pa.schema([*fields, _ROW]),
-        (*plan.sources, (False, len(stream))),
-        plan.master_columns,
-        plan.stream_keys,
-        plan.master_keys,
-    )
+    return replace(plan, schema=pa.schema(fields))
 
 
 def _micro_batch() -> tuple[str, int]:

@@ -9,6 +9,7 @@ import zipimport
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from semistream.engine.output import Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.tuple_cache import HotRows
 from semistream.joining import JoinSession
+from semistream.joining.ordered_session import OrderedSession
 from semistream.spark.hot_rows import HotRowsFile
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
@@ -39,6 +41,11 @@ _FIRST_SAVE_SECONDS = 1.0
 _SLOWEST_SAVE_SECONDS = 60.0
 
 
+Order: TypeAlias = Literal["any", "input"]
+"""How rows leave a task: when they are answered, or in the order they came."""
+Session: TypeAlias = JoinSession | OrderedSession
+
+
 @dataclass(frozen=True)
 class JoinRequest:
     """What a task asks of its worker."""
@@ -46,6 +53,7 @@ class JoinRequest:
     table: Path
     algorithm: str
     parameters: Mapping[str, float]
+    order: Order
     plan: OutputPlan
     stream_schema: pa.Schema
     master_schema: pa.Schema
@@ -55,7 +63,7 @@ class JoinRequest:
     def kind(self, *, verify: bool) -> str:
         """Return a text that two requests share exactly if they can share a cache."""
         columns = Output.columns_of(self.plan, verify=verify)
-        return repr((str(self.table), self.algorithm, sorted(self.parameters.items()), columns))
+        return repr((str(self.table), self.algorithm, self.order, sorted(self.parameters.items()), columns))
 
 
 class HeldJoin:
@@ -71,13 +79,13 @@ class HeldJoin:
         self._cache: CacheStage | None = None
         self._memory_bytes = 0
         self._parked: list[HotRows] = []
-        self._session: JoinSession | None = None
+        self._session: Session | None = None
         self._stream: tuple[pa.Schema, OutputPlan] | None = None
         self._save_after = time.monotonic() + _FIRST_SAVE_SECONDS
         self._save_pause = _FIRST_SAVE_SECONDS
         self._saved_admissions = 0
 
-    def session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> JoinSession:
+    def session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> Session:
         """Return a session for the request; what is cached survives other versions, memory sizes and streams."""
         stream = (request.stream_schema, request.plan)
         same_table = self._store is not None and self._store.identity == store.identity
@@ -87,18 +95,8 @@ class HeldJoin:
         if not (same_table and self._memory_bytes == memory_bytes):
             self.park(memory_bytes)
         self._session = None  # its memory is needed for the new one
-        session = JoinSession(
-            store,
-            request.plan,
-            request.stream_schema,
-            recipe=algorithm_named(request.algorithm),
-            budget=MemoryBudget(memory_bytes),
-            stream_row_bytes=row_bytes,
-            parameters=request.parameters,
-            finish_by_demand=True,
-            cache=self._cache,
-        )
-        cache = session.assembly.shared_cache()
+        session = self._new_session(request, store, memory_bytes, row_bytes)
+        cache = session.shared_cache()
         for rows in self._saved(store, memory_bytes) if fresh else self._taken_over(store):
             if isinstance(cache, CachedTuples) and cache.cache.count < cache.cache.capacity:
                 self.warmed_rows += session.warm(rows)
@@ -108,6 +106,30 @@ class HeldJoin:
         self._session, self._stream = session, stream
         self._saved_admissions = session.stats.cache_admissions
         return session
+
+    def _new_session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> Session:
+        recipe, budget = algorithm_named(request.algorithm), MemoryBudget(memory_bytes)
+        if request.order == "input":
+            return OrderedSession(
+                store,
+                request.plan,
+                request.stream_schema,
+                recipe=recipe,
+                budget=budget,
+                parameters=request.parameters,
+                cache=self._cache,
+            )
+        return JoinSession(
+            store,
+            request.plan,
+            request.stream_schema,
+            recipe=recipe,
+            budget=budget,
+            stream_row_bytes=row_bytes,
+            parameters=request.parameters,
+            finish_by_demand=True,
+            cache=self._cache,
+        )
 
     def park(self, memory_bytes: int) -> None:
         """Give up all memory but for the hottest rows, of which at most the cache's share of so many bytes is kept."""
@@ -164,7 +186,7 @@ class Worker:
         self._memory_bytes = 0
         self._frozen = False
 
-    def join_for(self, request: JoinRequest, version: int, row_bytes: float) -> tuple[HeldJoin, JoinSession]:
+    def join_for(self, request: JoinRequest, version: int, row_bytes: float) -> tuple[HeldJoin, Session]:
         """Return the join for a request, with its caches as they are."""
         self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
         held, store = self._held(request, version)
@@ -189,11 +211,17 @@ class Worker:
     def end_task(self, held: HeldJoin) -> None:
         """Do what keeps later tasks fast."""
         held.save_now_and_then()
+        self.freeze()
+        _forget_archives()
+
+    def freeze(self) -> None:
+        """Keep what has been loaded by now out of the collection of garbage, once.
+
+        Spark collects garbage after every task, which takes long while all of numba's objects are looked at.
+        """
         if not self._frozen:
-            # Spark collects garbage after every task, which takes long while all of numba's objects are looked at.
             gc.freeze()
             self._frozen = True
-        _forget_archives()
 
     def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, PagedFileStore]:
         identity = manifests.load(request.table, version).identity

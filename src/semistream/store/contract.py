@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.keys import KeyCodec
+from semistream.store.found_rows import RowReader
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,13 @@ class MasterStore(ABC):
         """
         size_bytes = self.ranges_bytes(first_pages, last_pages)
         return PreparedRead(size_bytes, partial(self.read, first_pages, last_pages))
+
+    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:  # noqa: ARG002
+        """Return what looks up rows of these columns by code within about `max_bytes`, if the store has a quick way.
+
+        None if rows must be found in the pages that `read` returns.
+        """
+        return None
 
     def close(self) -> None:  # noqa: B027
         """Free what the store holds; it must not be used afterwards."""

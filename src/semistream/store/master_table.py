@@ -118,9 +118,34 @@ class MasterTable:
         """Read every page, raise CorruptTableError at the first fault, and return what was checked."""
         return paged_file.verify(self.path, version=version)
 
-    def vacuum(self, keep_versions: int = 1, *, also_keep: Iterable[int] = ()) -> dict[str, Any]:
-        """Remove all but the newest versions and return what was freed."""
-        return paged_file.vacuum(self.path, keep_versions, also_keep=also_keep)
+    def compact(self, *, progress: Progress | None = None) -> int:
+        """Copy all pages into one file, in their order, and return the version that has them so; costs a copy.
+
+        Merges do part of that by themselves, so that the number of files stays small.
+        """
+        return paged_file.compact(self.path, progress=progress)
+
+    def restore(self, version: int) -> int:
+        """Go back to a version: commit its content under a new number, which is returned."""
+        return paged_file.restore(self.path, version)
+
+    def vacuum(
+        self,
+        keep_versions: int = 1,
+        *,
+        keep_for: float | str = paged_file.KEEP_FOR,
+        also_keep: Iterable[int] = (),
+        pins_older_than: float | str | None = None,
+    ) -> dict[str, Any]:
+        """Remove old versions, and return what was freed and why each other version stays.
+
+        These stay: the newest `keep_versions`, those that were current within `keep_for` (seconds, or a text such as
+        "10 minutes"; 0 for no such grace), those in `also_keep`, what queries may replay, and what somebody has open.
+        Queries that have pinned nothing for `pins_older_than` are taken for gone.
+        """
+        return paged_file.vacuum(
+            self.path, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MasterTable) and other.path == self.path
@@ -146,7 +171,7 @@ def _on_spark() -> Any:
 def _local_path(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidSettingError(f"{path!r} is no path of a master table: give the path of a directory.")
+        raise InvalidSettingError(f"{path!r} is not the path of a master table: give the path of a directory.")
     found = _SCHEME.match(text)
     if found is None:
         return Path(text)

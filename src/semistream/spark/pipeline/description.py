@@ -31,7 +31,9 @@ class JoinDescription:
     columns: tuple[str, ...] | None
     replace: Mapping[str, str] | None
     suffix: str | None
+    order: str | None
     partitioning: str | int
+    dead_letters: str | None
     parameters: Mapping[str, float] | None
 
 

@@ -71,7 +71,9 @@ def _enriched(rows: DataFrame, description: PipelineDescription, columns: Rememb
         columns=columns.columns,
         replace=join.replace,
         suffix=join.suffix,
+        order=join.order,
         partitioning=join.partitioning,
+        dead_letters=join.dead_letters,
         name=description.name,
         parameters=join.parameters,
     )

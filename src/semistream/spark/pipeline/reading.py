@@ -60,7 +60,7 @@ def read_description(file: str | Path) -> PipelineDescription:
         checkpoint=places.written_place(pipeline, "checkpoint", folder),
         source=read_source(TomlTable("[source]", values["source"], SOURCE_KEYS), folder),
         master=_read_master(values["master"], folder),
-        join=_read_join(values["join"]),
+        join=_read_join(values["join"], folder),
         steps=read_steps(values.get("transform", [])),
         sink=_read_sink(values["sink"], folder),
         trigger=_read_trigger(values.get("trigger", {})),
@@ -96,9 +96,14 @@ def _read_master(values: object, folder: Path) -> str:
     return text if "://" in text else places.read_place(table, "path", folder)
 
 
-def _read_join(values: object) -> JoinDescription:
-    known = ("on", "how", "memory", "algorithm", "columns", "replace", "suffix", "partitioning", "parameters")
-    table = TomlTable("[join]", values, known)
+_JOIN_KEYS = (
+    *("on", "how", "memory", "algorithm", "columns", "replace", "suffix"),
+    *("order", "partitioning", "dead_letters", "parameters"),
+)
+
+
+def _read_join(values: object, folder: Path) -> JoinDescription:
+    table = TomlTable("[join]", values, _JOIN_KEYS)
     try:
         memory_bytes = parse_bytes(_text_or_number(table, "memory", "64MB"))
     except InvalidSettingError as error:
@@ -116,7 +121,9 @@ def _read_join(values: object) -> JoinDescription:
         columns=_read_columns(table),
         replace=_checked_names(table, "replace") if "replace" in table else None,
         suffix=_read_suffix(table),
+        order=table.text("order", choices=("any", "input")) if "order" in table else None,
         partitioning=_read_partitioning(table),
+        dead_letters=_read_join_letters(table, folder),
         parameters=_read_parameters(table),
     )
 
@@ -150,6 +157,15 @@ def _read_suffix(table: TomlTable) -> str | None:
     if suffix is not None and not re.fullmatch(r"\w{1,64}", suffix):
         raise table.wrong("suffix", "may have letters, digits and underscores only")
     return suffix
+
+
+def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
+    if "dead_letters" not in table:
+        return None
+    place = places.written_place(table, "dead_letters", folder)
+    if not places.is_local(place):
+        raise table.wrong("dead_letters", "must be a folder that all workers reach by its path")
+    return place
 
 
 def _read_partitioning(table: TomlTable) -> str | int:
@@ -253,6 +269,7 @@ def _check_places_apart(description: PipelineDescription) -> None:
         "[pipeline] checkpoint": description.checkpoint,
         "[sink] path": description.sink.path,
         "[source] dead_letters": description.source.dead_letters,
+        "[join] dead_letters": description.join.dead_letters,
         "[statistics] json_lines": str(statistics.json_lines) if statistics.json_lines else None,
         "[statistics] prometheus": str(statistics.prometheus) if statistics.prometheus else None,
     }

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
+from semistream.store.paged_file import files
 from semistream.store.paged_file.coding import Progress, coded_rows, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter, check_rule
-from semistream.store.paged_file.files import open_to_read
+from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.manifest import Manifest, TableFile
 from semistream.store.paged_file.new_version import NewVersion
 from semistream.store.paged_file.packing import codes_of
@@ -164,7 +165,8 @@ class _Build:
         if self._unsorted is None:
             return pages
         # What has been written is sorted, but more follows that belongs between: it becomes the first run of a sort.
-        prefix = self._version.data_path.rename(self._version.directory / f"tmp-{self._version.token}-sorted")
+        prefix = self._version.directory / f"{TEMPORARY_PREFIX}{self._version.token}-sorted"
+        files.rename(self._version.data_path, prefix)
         sort = ExternalSort(self._version.directory, self._version.token, self._layout.coded_schema, self._memory_bytes)
         try:
             sort.adopt(self._as_run(prefix, pages.index))
@@ -223,7 +225,7 @@ class _Build:
             if end - starts[0] >= piece_bytes or end == ends[-1]:
                 blocks.append((starts[0], end - starts[0], [start - starts[0] for start in starts]))
                 starts = []
-        return Run(path, open_to_read(path), blocks, self._read_pages)
+        return Run(path, files.open_to_read(path), blocks, self._read_pages)
 
     def _read_pages(self, buffer: pa.Buffer, starts: list[int]) -> pa.RecordBatch:
         rows = pa.concat_batches(decode(buffer, starts, self._layout.page_schema))

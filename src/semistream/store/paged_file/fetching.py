@@ -15,7 +15,7 @@ from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
 from semistream.store.paged_file.page_index import address
 
-_FILE_STRIDE = int(address(1, 0))  # from an address in one file to the same place in the next
+FILE_STRIDE = int(address(1, 0))  # from an address in one file to the same place in the next
 
 
 @intrinsic
@@ -61,7 +61,7 @@ def announce_extents(descriptors: Int32Array, extents: Int64Array, first: int, l
     """Let the system begin to read the extents from first to before last, many of them at a time."""
     for number in range(first, last):
         start, length, _ = extents[number]
-        fadvise(descriptors[start // _FILE_STRIDE], start % _FILE_STRIDE, length, _WILL_NEED)
+        fadvise(descriptors[start // FILE_STRIDE], start % FILE_STRIDE, length, _WILL_NEED)
 
 
 @kernel
@@ -72,8 +72,8 @@ def read_extents(descriptors: Int32Array, extents: Int64Array, first: int, last:
     """
     for number in range(first, last):
         start, length, position = extents[number]
-        descriptor = descriptors[start // _FILE_STRIDE]
-        offset = start % _FILE_STRIDE
+        descriptor = descriptors[start // FILE_STRIDE]
+        offset = start % FILE_STRIDE
         done = 0
         while done < length:
             count = pread(descriptor, target, position + done, length - done, offset + done)

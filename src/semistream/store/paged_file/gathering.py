@@ -45,6 +45,7 @@ def open_pages(
 
     `heads` must be zero. Returns DONE, NO_SUCH_ROW, or the place of a page whose head is wrong.
     """
+    words, halves, shorts = data.view(np.int64), data.view(np.int32), data.view(np.uint16)
     pages = starts.shape[0]
     page = 0
     ascending = True
@@ -61,7 +62,7 @@ def open_pages(
         visits[index, TARGET] = index
         if heads[page, BODY] == 0:
             count = row_bounds[page + 1] - row_bounds[page]
-            if not open_page(data, starts[page], ends[page], count, nodes, buffers, heads[page]):
+            if not open_page(data, words, halves, shorts, starts[page], ends[page], count, nodes, buffers, heads[page]):
                 return page
     if not ascending:
         _sort_by_page(visits, row_bounds, rows, pages)

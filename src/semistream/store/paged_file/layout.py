@@ -28,6 +28,7 @@ _NUMBERED = {
     "index": re.compile(r"index-(\d{8,18})-[0-9a-f]{8}\.pages"),
 }
 _HEADER = struct.Struct("<8sIIQI")
+_TOO_NEW = "install a newer semistream"
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ def index_name(version: int, token: str) -> str:
 
 
 def version_of(name: str, kind: str) -> int | None:
-    """Return the version in a file name of this kind ("manifest", "data" or "index"), or None if it is no such name."""
+    """Return the version in a name of a file of this kind ("manifest", "data" or "index"); None if it is not one."""
     found = _NUMBERED[kind].fullmatch(name)
     return int(found[1]) if found else None
+
+
+def number_of(name: str) -> int:
+    """Return the number of the version that a data or index file was written with; 0 if it is neither."""
+    return version_of(name, "data") or version_of(name, "index") or 0
 
 
 def belongs_to_a_table(name: str) -> bool:
@@ -77,12 +83,12 @@ def decode_header(path: Path, magic: bytes, data: bytes) -> FileHeader:
     """Return what a header says, or raise CorruptTableError with what was expected and what was found."""
     if len(data) < HEADER_BYTES:
         raise CorruptTableError(
-            f"{path} is {len(data)} bytes long, but expected are at least {HEADER_BYTES}: restore it or build again."
+            f"{path} is {len(data)} bytes long, but expected at least {HEADER_BYTES}: restore it or build again."
         )
     found, file_format, _, entries, body_crc = _HEADER.unpack_from(data)
     if found != magic:
         raise CorruptTableError(
-            f"{path} is no file of a master table: it starts with {found!r}, but expected is {magic!r}."
+            f"{path} is not a file of a master table: it starts with {found!r}, but expected {magic!r}."
         )
     check_format(path, file_format)
     return FileHeader(entries, body_crc)
@@ -92,5 +98,10 @@ def check_format(path: Path, file_format: object) -> None:
     """Raise CorruptTableError unless this code can read the format."""
     if file_format == FORMAT:
         return
-    what_to_do = "install a newer semistream" if isinstance(file_format, int) and file_format > FORMAT else "restore it"
-    raise CorruptTableError(f"{path} has format {file_format}, but expected is format {FORMAT} or older: {what_to_do}.")
+    what_to_do = _TOO_NEW if isinstance(file_format, int) and file_format > FORMAT else "restore it"
+    raise CorruptTableError(f"{path} has format {file_format}, but expected format {FORMAT} or older: {what_to_do}.")
+
+
+def is_of_newer_format(error: CorruptTableError) -> bool:
+    """Say whether an error means that the file is sound, but that this code is too old for it."""
+    return _TOO_NEW in str(error)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import uuid
 import zlib
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 from semistream.core.errors import ConcurrentWriteError, CorruptTableError, MasterNotFoundError
-from semistream.store.paged_file.files import names_in, read_file, sync_directory, write_durably
+from semistream.store.paged_file import files
 from semistream.store.paged_file.layout import (
     FORMAT,
     TEMPORARY_PREFIX,
     check_format,
+    is_of_newer_format,
     manifest_name,
     version_of,
 )
+from semistream.store.paged_file.locks import Lease, WriterLock
 
 _MAGIC = "semistream manifest"
 
@@ -53,6 +55,8 @@ class Manifest:
     files: tuple[TableFile, ...]
     """The data files; an index entry names its file by its place here."""
     created: str = ""
+    copied: Mapping[str, int] = field(default_factory=dict)
+    """Data files that hold copies of pages of earlier versions, with the offset from which on they do."""
 
     @property
     def identity(self) -> str:
@@ -75,6 +79,7 @@ class Manifest:
             "schema": base64.b64encode(schema.serialize().to_pybytes()).decode(),
             "index": asdict(self.index),
             "files": [asdict(file) for file in self.files],
+            "copied": {file.name: self.copied[file.name] for file in self.files if file.name in self.copied},
         }
         body = json.dumps(fields).encode() + b"\n"
         header = {"magic": _MAGIC, "format": FORMAT, "body_bytes": len(body), "body_crc": zlib.crc32(body)}
@@ -87,18 +92,18 @@ def decode(path: Path, content: bytes) -> Manifest:
     header = _json_object(line)
     if not newline or header.get("magic") != _MAGIC:
         raise CorruptTableError(
-            f"{path} is no manifest of a master table: expected is a header line, but it has {len(content)} bytes "
+            f"{path} is not a manifest of a master table: expected a header line, but it has {len(content)} bytes "
             f"that start with {content[:16]!r}."
         )
     check_format(path, header.get("format"))
     if header.get("body_bytes") != len(body):
         raise CorruptTableError(
-            f"{path} is truncated or damaged: expected are {header.get('body_bytes')} bytes after its header, "
+            f"{path} is truncated or damaged: expected {header.get('body_bytes')} bytes after its header, "
             f"but it has {len(body)}."
         )
     if header.get("body_crc") != zlib.crc32(body):
         raise CorruptTableError(
-            f"{path} is damaged: expected is the checksum {header.get('body_crc')}, but it has {zlib.crc32(body)}."
+            f"{path} is damaged: expected the checksum {header.get('body_crc')}, but it has {zlib.crc32(body)}."
         )
     try:
         return _from_fields(path, json.loads(body))
@@ -109,7 +114,7 @@ def decode(path: Path, content: bytes) -> Manifest:
 def versions(directory: Path) -> list[int]:
     """Return the numbers of all manifests, valid or not, in ascending order."""
     try:
-        names = names_in(directory)
+        names = files.names_in(directory)
     except FileNotFoundError:
         raise MasterNotFoundError(
             f"There is no master table at {directory}: build one with MasterTable.build(data, path, key=...)."
@@ -123,57 +128,119 @@ def versions(directory: Path) -> list[int]:
 
 def load(directory: Path, version: int) -> Manifest:
     """Return the manifest of one version."""
-    path = directory / manifest_name(version)
     try:
-        manifest = decode(path, read_file(path))
+        return _of_version(directory, version, files.read_file(directory / manifest_name(version)))
     except FileNotFoundError:
-        known = versions(directory)
-        raise MasterNotFoundError(
-            f"The master table at {directory} has no version {version}: "
-            f"it has {', '.join(map(str, known)) if known else 'none'}."
-        ) from None
-    if manifest.version != version:
-        raise CorruptTableError(f"{path} describes version {manifest.version}, but expected is {version}.")
-    return manifest
+        raise _no_such_version(directory, version) from None
+
+
+def leased(directory: Path, version: int | None = None) -> tuple[Manifest, Lease]:
+    """Return the manifest of a version, by default the current one, which no vacuum removes while the lease is held."""
+    while True:
+        number = _newest(directory) if version is None else version
+        try:
+            lease = Lease(directory, number)
+        except FileNotFoundError:
+            if version is None and _was_replaced(directory, number):
+                continue
+            raise _no_such_version(directory, number) from None
+        try:
+            return _of_version(directory, number, lease.content(), is_newest=version is None), lease
+        except BaseException:
+            lease.release()
+            raise
 
 
 def current(directory: Path) -> Manifest:
-    """Return the highest valid manifest; one that was only half written is passed over, a newer format is not."""
+    """Return the newest manifest; if it is damaged that is an error, since the version before lacks its changes."""
+    while True:
+        number = _newest(directory)
+        try:
+            content = files.read_file(directory / manifest_name(number))
+        except FileNotFoundError:
+            if _was_replaced(directory, number):
+                continue
+            raise _no_such_version(directory, number) from None
+        return _of_version(directory, number, content, is_newest=True)
+
+
+def readable(directory: Path) -> dict[int, Manifest | CorruptTableError]:
+    """Return the manifests of all versions in ascending order, or what is wrong with them."""
+    found: dict[int, Manifest | CorruptTableError] = {}
+    for version in versions(directory):
+        try:
+            found[version] = load(directory, version)
+        except CorruptTableError as error:
+            found[version] = error
+    return found
+
+
+def commit(directory: Path, manifest: Manifest, lock: WriterLock) -> None:
+    """Make a version exist, all or nothing; must be called after its files are on the disk.
+
+    A link cannot replace a name, so of two writers that try the same number one raises ConcurrentWriteError. From the
+    link on the version exists, and whatever is raised after it must not lead to the removal of its files.
+    """
+    path = directory / manifest_name(manifest.version)
+    temporary = directory / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{path.name}"
+    try:
+        files.write_durably(temporary, manifest.encode())
+        files.sync_directory(directory)
+        lock.note_number(manifest.version)
+        try:
+            files.link(temporary, path)
+        except FileExistsError:
+            raise ConcurrentWriteError(
+                f"Another writer committed version {manifest.version} of {directory} first: try again on top of it."
+            ) from None
+        files.sync_directory(directory)
+    finally:
+        files.remove_if_possible(temporary)
+
+
+def _newest(directory: Path) -> int:
     known = versions(directory)
     if not known:
         raise MasterNotFoundError(
             f"There is no master table at {directory}: build one with MasterTable.build(data, path, key=...)."
         )
-    first_error: CorruptTableError | None = None
-    for version in reversed(known):
-        try:
-            return load(directory, version)
-        except CorruptTableError as error:
-            if "newer semistream" in str(error):
-                raise
-            first_error = first_error or error
-    assert first_error is not None
-    raise first_error
+    return known[-1]
 
 
-def commit(directory: Path, manifest: Manifest) -> None:
-    """Make a version exist, all or nothing; must be called after its files are on the disk.
+def _was_replaced(directory: Path, number: int) -> bool:
+    """Say whether a merge and a vacuum have put another version in the place of the newest one."""
+    return number not in versions(directory)
 
-    A link cannot replace a name, so of two writers that try the same number one raises ConcurrentWriteError.
-    """
-    path = directory / manifest_name(manifest.version)
-    temporary = directory / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{path.name}"
+
+def _of_version(directory: Path, version: int, content: bytes, *, is_newest: bool = False) -> Manifest:
+    path = directory / manifest_name(version)
     try:
-        write_durably(temporary, manifest.encode())
-        sync_directory(directory)
-        os.link(temporary, path)
-        sync_directory(directory)
-    except FileExistsError:
-        raise ConcurrentWriteError(
-            f"Another writer committed version {manifest.version} of {directory} first: try again on top of it."
-        ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        manifest = decode(path, content)
+        if manifest.version != version:
+            raise CorruptTableError(f"{path} is damaged: it describes version {manifest.version}, not {version}.")
+    except CorruptTableError as error:
+        if not is_newest or is_of_newer_format(error):
+            raise
+        raise CorruptTableError(f"{str(error).rstrip('.')}; {_way_out(directory, version)}.") from None
+    return manifest
+
+
+def _way_out(directory: Path, damaged: int) -> str:
+    older = [version for version, known in readable(directory).items() if isinstance(known, Manifest)]
+    if not older:
+        return "restore the file from a backup, or build the table again"
+    return (
+        f"restore the file from a backup, or give up the changes of version {damaged} and go back with "
+        f"`semistream master restore {directory} --version {older[-1]}`"
+    )
+
+
+def _no_such_version(directory: Path, version: int) -> MasterNotFoundError:
+    known = versions(directory)
+    return MasterNotFoundError(
+        f"The master table at {directory} has no version {version}: "
+        f"it has {', '.join(map(str, known)) if known else 'none'}."
+    )
 
 
 def _json_object(line: bytes) -> dict[str, Any]:
@@ -186,11 +253,11 @@ def _json_object(line: bytes) -> dict[str, Any]:
 
 def _from_fields(path: Path, fields: dict[str, Any]) -> Manifest:
     index = TableFile(**fields["index"])
-    files = tuple(TableFile(**file) for file in fields["files"])
-    for file, kind in [(index, "index"), *((file, "data") for file in files)]:
+    data_files = tuple(TableFile(**file) for file in fields["files"])
+    for file, kind in [(index, "index"), *((file, "data") for file in data_files)]:
         # Only names that writers give: a name with a path in it would lead out of the table.
         if version_of(file.name, kind) is None:
-            raise CorruptTableError(f"{path} names {file.name!r}, which is no {kind} file of a master table.")
+            raise CorruptTableError(f"{path} names {file.name!r}, which is not a {kind} file of a master table.")
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(fields["schema"], validate=True)))
     return Manifest(
         version=int(fields["version"]),
@@ -202,6 +269,7 @@ def _from_fields(path: Path, fields: dict[str, Any]) -> Manifest:
         row_count=int(fields["rows"]),
         page_count=int(fields["pages"]),
         index=index,
-        files=files,
+        files=data_files,
         created=str(fields["created"]),
+        copied={str(name): int(offset) for name, offset in fields.get("copied", {}).items()},
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int64Array
+from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.budget import parse_bytes
 from semistream.store.paged_file.changes import Changes, aligned_changes, dropped_rows, parted_by_pages
 from semistream.store.paged_file.coding import (
@@ -22,14 +22,16 @@ from semistream.store.paged_file.coding import (
     delete_schema,
     silent,
 )
+from semistream.store.paged_file.compaction import copy_pages, files_to_fold, live_bytes_of
 from semistream.store.paged_file.duplicates import DuplicateFilter, whole_codes
+from semistream.store.paged_file.manifest import Manifest, TableFile
 from semistream.store.paged_file.new_version import NewVersion
 from semistream.store.paged_file.packing import codes_of
-from semistream.store.paged_file.page_index import joined
+from semistream.store.paged_file.page_index import PageIndex, joined
 from semistream.store.paged_file.reader import PagedFileStore
 from semistream.store.paged_file.sorting import ExternalSort, piece_bytes_for
 from semistream.store.paged_file.sources import open_source
-from semistream.store.paged_file.writer import PageWriter
+from semistream.store.paged_file.writer import AppendFile, PageWriter
 
 
 def merge(
@@ -65,33 +67,51 @@ def apply_changes(
     progress: Progress,
 ) -> int:
     """Write the pages that sorted coded changes touch, commit them, and return the number of the version."""
-    manifest = old.manifest
-    writer = PageWriter(version.data_path, old.layout, manifest.page_bytes)
+    writer = PageWriter(version.data_path, old.layout, old.manifest.page_bytes)
     try:
         task = _Merge(old, writer, progress)
         for changes in aligned_changes(filtering.filtered(upserts), whole_codes(deletes)):
             for part in parted_by_pages(changes, old, max(1 << 16, memory_bytes // 8)):
                 task.apply(part)
         task.finish()
-        file = writer.finish()
+        written = writer.write_rest()
+        if not task.rewritten.any() and not writer.row_count:
+            writer.discard()
+            return old.version
+        described, index = _merged(old, task.rewritten, writer, written)
+        if described.files and described.files[-1].name == written.path.name:
+            written.finish()
+        else:
+            writer.discard()
     finally:
         writer.close()
-    if not task.rewritten.any() and not writer.row_count:
-        writer.discard()
-        return old.version
-    kept = old.entries.chosen(np.flatnonzero(~task.rewritten))
+    unique = old.manifest.unique and not filtering.kept_duplicates
+    return version.commit(replace(described, unique=unique), index)
+
+
+def _merged(
+    old: PagedFileStore, rewritten: BoolArray, writer: PageWriter, written: AppendFile
+) -> tuple[Manifest, PageIndex]:
+    """Return the files and the index of the next version: pages that stay, that were copied, and that are new."""
+    manifest = old.manifest
+    live_bytes = live_bytes_of(old.entries.chosen(np.flatnonzero(~rewritten)), len(manifest.files))
+    folded = files_to_fold(live_bytes, [file.name for file in manifest.files], written.size_bytes)
+    copied = ~rewritten & folded[old.entries.files]
+    kept = old.entries.chosen(np.flatnonzero(~rewritten & ~copied))
     used = np.unique(kept.files)
     new_numbers = np.zeros(len(manifest.files), dtype=np.int64)
     new_numbers[used] = np.arange(len(used))
-    files = [manifest.files[number] for number in used.tolist()]
     index = kept.renumbered(new_numbers)
+    files = [manifest.files[number] for number in used.tolist()]
+    copies = dict(manifest.copied)
     if writer.row_count:
         index = joined(index, writer.index(len(files)))
-        files.append(file)
-    else:
-        writer.discard()
-    unique = manifest.unique and not filtering.kept_duplicates
-    return version.commit(replace(manifest, files=tuple(files), unique=unique), index)
+    if copied.any():
+        copies[written.path.name] = written.size_bytes
+        index = joined(index, copy_pages(old, np.flatnonzero(copied), written, len(files)))
+    if writer.row_count or copied.any():
+        files.append(TableFile(written.path.name, written.size_bytes))
+    return replace(manifest, files=tuple(files), copied=copies), index
 
 
 class ArrivingChanges:

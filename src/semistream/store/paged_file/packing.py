@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.compile import kernel
+from semistream.core.row_sizes import padding_bytes, row_bits
 from semistream.store.paged_file.page import encode, head_bytes
 from semistream.store.paged_file.row_layout import RowLayout
-from semistream.store.paged_file.row_sizes import padding_bytes, row_bits
 
 _NO_BREAKS = np.zeros(0, dtype=np.bool_)
 

@@ -26,14 +26,23 @@ _WRONG = -2
 
 
 @kernel
-def open_page(data: Any, start: int, end: int, row_count: int, nodes: int, buffers: int, head: Int64Array) -> bool:
+def open_page(
+    data: Any,
+    words: Int64Array,
+    halves: Int32Array,
+    shorts: Any,
+    start: Any,
+    end: Any,
+    row_count: Any,
+    nodes: int,
+    buffers: int,
+    head: Int64Array,
+) -> bool:
     """Fill the head of a page from its bytes from start to end; False if it is no record batch of so many rows.
 
-    It must have at least so many nodes and buffers. `start` must be a multiple of 8.
+    It must have at least so many nodes and buffers. `start` must be a multiple of 8. `words`, `halves` and `shorts` are
+    the same memory as `data`: to make such views for each page would cost more than to read its head.
     """
-    words = data.view(np.int64)
-    halves = data.view(np.int32)
-    shorts = data.view(np.uint16)
     if end - start < 16 or halves[start >> 2] != -1:
         return False
     low = start + 8

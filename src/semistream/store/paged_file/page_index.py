@@ -42,7 +42,7 @@ class PageIndex:
     @property
     def files(self) -> Int64Array:
         """The number of each page's data file."""
-        return self.addresses >> _FILE_SHIFT
+        return file_of(self.addresses)
 
     @property
     def offsets(self) -> Int64Array:
@@ -68,6 +68,11 @@ class PageIndex:
 def address(file: Int64Array | int, offset: Int64Array | int) -> Int64Array:
     """Return file number and offset in one number."""
     return (np.asarray(file, dtype=np.int64) << _FILE_SHIFT) | offset
+
+
+def file_of(addresses: Int64Array) -> Int64Array:
+    """Return the file numbers of addresses."""
+    return addresses >> _FILE_SHIFT
 
 
 def parted(page_address: int) -> tuple[int, int]:
@@ -110,17 +115,16 @@ def read_index(directory: Path, manifest: Manifest) -> PageIndex:
     content = read_file(path)
     if len(content) != manifest.index.size_bytes:
         raise CorruptTableError(
-            f"{path} is truncated or damaged: expected are {manifest.index.size_bytes} bytes, "
-            f"but it has {len(content)}."
+            f"{path} is truncated or damaged: expected {manifest.index.size_bytes} bytes, but it has {len(content)}."
         )
     header = decode_header(path, INDEX_MAGIC, content)
     body = memoryview(content)[HEADER_BYTES:]
     crc = zlib.crc32(body)
     if crc != header.body_crc or crc != manifest.index.crc:
-        raise CorruptTableError(f"{path} is damaged: expected is the checksum {manifest.index.crc}, but it has {crc}.")
+        raise CorruptTableError(f"{path} is damaged: expected the checksum {manifest.index.crc}, but it has {crc}.")
     if not header.entries == manifest.page_count == len(body) / _ENTRY_BYTES:
         raise CorruptTableError(
-            f"{path} has {header.entries} pages in {len(body)} bytes, but expected are {manifest.page_count} pages."
+            f"{path} has {header.entries} pages in {len(body)} bytes, but expected {manifest.page_count} pages."
         )
     parts = []
     start = 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
-from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
+from semistream.core.errors import CorruptTableError
 from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
+from semistream.store.found_rows import RowReader
 from semistream.store.paged_file import manifest as manifests
 from semistream.store.paged_file.checking import TOO_SHORT, checked_codes
 from semistream.store.paged_file.fetching import announce_extents, read_extents
-from semistream.store.paged_file.files import open_to_read, read_into
-from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
-from semistream.store.paged_file.manifest import Manifest, TableFile
+from semistream.store.paged_file.files import read_into
+from semistream.store.paged_file.locks import Lease
+from semistream.store.paged_file.manifest import Manifest
+from semistream.store.paged_file.open_files import OpenFiles
 from semistream.store.paged_file.page_columns import PageColumns
 from semistream.store.paged_file.page_index import PageIndex, parted, read_index
 from semistream.store.paged_file.page_names import PageNames
@@ -28,6 +29,7 @@ from semistream.store.paged_file.page_set import FilePages
 from semistream.store.paged_file.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
 from semistream.store.paged_file.read_memory import ReadMemory
 from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.paged_file.row_reader import FileRowReader
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
@@ -43,12 +45,13 @@ that the disk works on many of them at a time; were they in memory already, that
 class PagedFileStore(MasterStore):
     """A version of the table in a directory; the current one unless `version` is given.
 
-    All files are opened at the start, so that a vacuum does not disturb a reader. Every page is checked on every read.
-    With `direct` reads go past the page cache of the operating system.
+    A lease keeps the version from being vacuumed until the store is closed. Every page is checked on every read. With
+    `direct` reads go past the page cache of the operating system.
     """
 
     def __init__(self, path: str | Path, *, version: int | None = None, direct: bool = False) -> None:
-        self._descriptors: list[int] = []
+        self._files: OpenFiles | None = None
+        self._lease: Lease | None = None
         self.path = Path(path)
         self._direct = direct
         self._block_bytes = _BLOCK_BYTES if direct else 1
@@ -134,11 +137,35 @@ class PagedFileStore(MasterStore):
         placed = self._placed(first_pages, last_pages)
         return PreparedRead(len(placed.memory), partial(self._fetched, placed))
 
+    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
+        """Return what copies rows out of pages in one loop.
+
+        None if a column is nested, reads are direct, or the table has more files than may be open at once.
+        """
+        gathering, opened = self._columns.gathering(columns), self._files
+        if gathering is None or self._direct or opened is None or not opened.keeps_all:
+            return None
+
+        def raise_fault(page: int) -> None:
+            where = np.array([page], dtype=np.int64)
+            pages = self.read(where, where)
+            pages.take(np.arange(len(pages.codes), dtype=np.int64), columns)
+
+        return FileRowReader(
+            self._entries,
+            self.layout.code_bytes,
+            gathering,
+            max_bytes,
+            files=opened,
+            raise_fault=raise_fault,
+        )
+
     def close(self) -> None:
-        """Close all files."""
-        descriptors, self._descriptors = self._descriptors, []
-        for descriptor in descriptors:
-            os.close(descriptor)
+        """Close all files and let the version go."""
+        if self._files is not None:
+            self._files.close()
+        if self._lease is not None:
+            self._lease.release()
 
     def __del__(self) -> None:
         self.close()
@@ -175,31 +202,19 @@ class PagedFileStore(MasterStore):
 
     def _fetched(self, placed: PlacedPages) -> FilePages:
         """Read the bytes of all extents, check the pages and take their codes."""
-        extents, memory = placed.extents, placed.memory
-        count = len(extents)
-        descriptors = np.array(self._descriptors, dtype=np.int32)
-        if count and not len(descriptors):
-            raise SemistreamError(f"{self.path} was closed: open the table again to read it.")
-        done = 0
-        is_announced = self._direct
-        while done < count:
-            first, last = done, min(count, done + (_EXTENTS_AT_ONCE if is_announced else _EXTENTS_TIMED))
-            began = time.perf_counter()
-            done = read_extents(descriptors, extents, first, last, memory)
-            if done < last:
-                # Here the end of a file, an error or a signal is told from a short read and answered.
-                self._fetch_one(memory, *extents[done].tolist())
-                done += 1
-            if not is_announced:
-                is_announced = True
-                usual_seconds = (last - first) * _CACHED_SECONDS + int(extents[first:last, 1].sum()) / _CACHED_BANDWIDTH
-                if time.perf_counter() - began > usual_seconds:
-                    announce_extents(descriptors, extents, done, count)
+        opened = self._files
+        assert opened is not None
+        for first, last, numbers in opened.runs(placed.extents[:, 0]):
+            descriptors = opened.borrow(numbers)
+            try:
+                self._fetch(descriptors, placed.extents, first, last, placed.memory)
+            finally:
+                opened.give_back(numbers)
         codes = self._checked_codes(placed)
         return FilePages(
             self._columns,
             self._names,
-            pa.py_buffer(memory),
+            pa.py_buffer(placed.memory),
             placed.pages,
             placed.starts,
             placed.ends,
@@ -209,14 +224,31 @@ class PagedFileStore(MasterStore):
             _BLOCK_BYTES if self._direct else 0,
         )
 
-    def _fetch_one(self, memory: UInt8Array, address: int, length: int, position: int) -> None:
+    def _fetch(self, descriptors: Int32Array, extents: Int64Array, done: int, count: int, memory: UInt8Array) -> None:
+        """Read the bytes of the extents from `done` to before `count`."""
+        is_announced = self._direct
+        while done < count:
+            first, last = done, min(count, done + (_EXTENTS_AT_ONCE if is_announced else _EXTENTS_TIMED))
+            began = time.perf_counter()
+            done = read_extents(descriptors, extents, first, last, memory)
+            if done < last:
+                # Here the end of a file, an error or a signal is told from a short read and answered.
+                self._fetch_one(descriptors, memory, *extents[done].tolist())
+                done += 1
+            if not is_announced:
+                is_announced = True
+                usual_seconds = (last - first) * _CACHED_SECONDS + int(extents[first:last, 1].sum()) / _CACHED_BANDWIDTH
+                if time.perf_counter() - began > usual_seconds:
+                    announce_extents(descriptors, extents, done, count)
+
+    def _fetch_one(self, descriptors: Int32Array, memory: UInt8Array, address: int, length: int, position: int) -> None:
         file, offset = parted(address)
-        done = read_into(self._descriptors[file], _writable(memory)[position : position + length], offset)
+        done = read_into(int(descriptors[file]), _writable(memory)[position : position + length], offset)
         # The file may end inside the last block, but no page reaches behind its end.
         expected = min(length, self.manifest.files[file].size_bytes - offset)
         if done < expected:
             raise CorruptTableError(
-                f"{self._names.file_path(file)} is truncated: expected are {expected} bytes from {offset} on, "
+                f"{self._names.file_path(file)} is truncated: expected {expected} bytes from {offset} on, "
                 f"but it has {done}."
             )
 
@@ -241,7 +273,7 @@ class PagedFileStore(MasterStore):
             page = int(placed.pages[wrong])
             raise self._names.fault(
                 page,
-                f"damaged: expected is the checksum {int(expected[page])}, but it has {found}; "
+                f"damaged: expected the checksum {int(expected[page])}, but it has {found}; "
                 "restore the file or build again",
             )
         return codes
@@ -250,65 +282,23 @@ class PagedFileStore(MasterStore):
         return IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")
 
     def _open(self, version: int | None) -> tuple[Manifest, PageIndex]:
-        while True:
-            manifest = self._current() if version is None else manifests.load(self.path, version)
-            try:
-                for file in manifest.files:
-                    self._descriptors.append(self._open_data_file(file))
-                return manifest, read_index(self.path, manifest)
-            except FileNotFoundError as error:
-                self.close()
-                # A vacuum may have removed the version between the look at its manifest and the opening of its files.
-                if manifest.version not in manifests.versions(self.path):
-                    continue
-                raise CorruptTableError(
-                    f"{error.filename} is missing: version {manifest.version} of {self.path} needs it; restore it."
-                ) from None
-            except BaseException:
-                self.close()
-                raise
-
-    def _current(self) -> Manifest:
-        while True:
-            try:
-                return manifests.current(self.path)
-            except MasterNotFoundError:
-                # A merge and a vacuum may have replaced the newest version between the list and the look at it.
-                if not manifests.versions(self.path):
-                    raise
-
-    def _open_data_file(self, file: TableFile) -> int:
-        path = self.path / file.name
-        descriptor = open_to_read(path)
         try:
-            size_bytes = os.fstat(descriptor).st_size
-            if size_bytes != file.size_bytes:
-                raise CorruptTableError(
-                    f"{path} is truncated or damaged: expected are {file.size_bytes} bytes, but it has {size_bytes}."
-                )
-            head = bytearray(HEADER_BYTES)
-            read_into(descriptor, memoryview(head), 0)
-            decode_header(path, PAGES_MAGIC, bytes(head))
-            return self._reopened_directly(path, descriptor) if self._direct else os.dup(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _reopened_directly(self, path: Path, descriptor: int) -> int:
-        direct = open_to_read(path, direct=True)
-        try:
-            if not os.path.sameopenfile(direct, descriptor) or not stat.S_ISREG(os.fstat(direct).st_mode):
-                raise CorruptTableError(f"{path} was replaced while it was opened.")
-            # Some file systems take the flag and refuse the first read.
-            read_into(direct, _writable(ReadMemory().take(_BLOCK_BYTES)), 0)
-        except OSError:
-            os.close(direct)
-            raise SemistreamError(
-                f"The file system of {path} refuses direct reads: open the table without `direct`."
-            ) from None
+            while True:
+                manifest, self._lease = manifests.leased(self.path, version)
+                try:
+                    self._files = OpenFiles(self.path, manifest.files, direct=self._direct)
+                    return manifest, read_index(self.path, manifest)
+                except FileNotFoundError as error:
+                    # Where there are no locks, a vacuum may have removed the version although there is a lease.
+                    if manifest.version in manifests.versions(self.path):
+                        raise CorruptTableError(
+                            f"{error.filename} is missing: version {manifest.version} of {self.path} needs it; "
+                            f"restore it."
+                        ) from None
+                self.close()
         except BaseException:
-            os.close(direct)
+            self.close()
             raise
-        return direct
 
 
 def _as_numbers(pages: Int64Array) -> Int64Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
-from semistream.store.paged_file.files import read_into
+from semistream.store.paged_file import files
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.packing import codes_of
 from semistream.store.paged_file.page import decode, encode
@@ -55,17 +54,17 @@ class Run:
         offset, length, starts = self._blocks[self._next]
         self._next += 1
         buffer = pa.allocate_buffer(length)
-        if read_into(self._descriptor, memoryview(buffer).cast("B"), offset) < length:
+        if files.read_into(self._descriptor, memoryview(buffer).cast("B"), offset) < length:
             raise OSError(f"{self._path} lost bytes while it was in use")
         return self._read_rows(buffer, starts)
 
     def close(self) -> None:
         """Close the file, and remove it if it is temporary."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            files.close(descriptor)
             if self._temporary:
-                self._path.unlink(missing_ok=True)
+                files.remove_if_possible(self._path)
 
 
 class ExternalSort:

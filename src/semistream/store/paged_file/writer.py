@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from array import array
 from collections.abc import Iterable
@@ -50,16 +49,23 @@ class AppendFile:
             self._pending.clear()
             self._pending_bytes = 0
 
+    def finish(self) -> TableFile:
+        """Force the file to the disk, close it and return its entry for the manifest."""
+        self.flush()
+        files.sync(self.descriptor)
+        self.close()
+        return TableFile(self.path.name, self.size_bytes)
+
     def close(self) -> None:
         """Close the file without flushing it."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            files.close(descriptor)
 
     def discard(self) -> None:
         """Close and remove the file."""
         self.close()
-        self.path.unlink(missing_ok=True)
+        files.remove_if_possible(self.path)
 
 
 class PageWriter:
@@ -78,13 +84,14 @@ class PageWriter:
         """Write the next rows; codes must not be smaller than those before."""
         self._write(self._packer.add(coded, breaks))
 
+    def write_rest(self) -> AppendFile:
+        """Write all rows that are still held, and return the file, so that more may be appended to it."""
+        self._write(self._packer.finish())
+        return self._file
+
     def finish(self) -> TableFile:
         """Write what is left, force the file to the disk and return its entry for the manifest."""
-        self._write(self._packer.finish())
-        self._file.flush()
-        os.fsync(self._file.descriptor)
-        self._file.close()
-        return TableFile(self.path.name, self._file.size_bytes)
+        return self.write_rest().finish()
 
     def close(self) -> None:
         """Close the file, whole or not."""

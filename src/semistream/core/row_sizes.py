@@ -1,4 +1,4 @@
-"""Says how many bits each row of an Arrow array takes in a page."""
+"""Says how many bits each row of Arrow arrays takes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,13 @@ def row_bits(rows: pa.RecordBatch) -> Int64Array:
     for column in rows.columns:
         total += _bits(column)
     return total
+
+
+def row_bytes(column: pa.Array) -> Int64Array:
+    """Return the bytes of each value of a column, rounded up."""
+    bits = np.broadcast_to(np.asarray(_bits(column), dtype=np.int64), len(column))
+    rounded: Int64Array = (bits + 7) >> 3
+    return rounded
 
 
 def padding_bytes(rows: pa.RecordBatch) -> int:

@@ -1,0 +1,230 @@
+"""A join that lets rows leave in the order they came, chunk by chunk, and keeps what it has cached."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.algorithms.assembly import check_parameters
+from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.budget import MemoryBudget
+from semistream.core.costs import SSD
+from semistream.core.errors import InvalidSettingError, RowTooLargeError
+from semistream.core.process_memory import return_freed_memory
+from semistream.core.stats import JoinStats
+from semistream.engine.cache_stages import CacheStage
+from semistream.engine.cached_tuples import CachedTuples
+from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
+from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, ordered_sizes
+from semistream.engine.output import DeadLetters, Output
+from semistream.engine.output_plan import OutputPlan
+from semistream.engine.slot_rows import SlotRows
+from semistream.engine.tuple_cache import HotRows, TupleCache
+from semistream.joining.ordered_output import Answered, OrderedOutput
+from semistream.joining.session import conforming
+from semistream.store.contract import MasterStore
+
+_ONE_IN = 8
+"""A cache that answers next to nothing is asked, and learns, once in so many times."""
+_TOO_LARGE = "The page of the master row that a stream row needs is too large for the memory budget: give more memory."
+
+
+class OrderedSession:
+    """A join of streams of one schema with one version of a master table, whose rows leave in the order they came.
+
+    A chunk of rows is in memory anyway, so nothing waits and the page choice is not asked: the chunk's rows are looked
+    for in the cache, the pages that the others need are read once each, in the order of the table, and every row of the
+    output is gathered from the cache or from what was found. Runs come one after the other and share the cache;
+    `cache` is that of an earlier session of the same table version, recipe, memory and cached columns.
+    """
+
+    def __init__(
+        self,
+        store: MasterStore,
+        plan: OutputPlan,
+        stream_schema: pa.Schema,
+        *,
+        recipe: Recipe,
+        budget: MemoryBudget,
+        parameters: Mapping[str, float] | None = None,
+        dead_letters: DeadLetters | None = None,
+        seed: int = 0,
+        cache: CacheStage | None = None,
+    ) -> None:
+        check_parameters(recipe, parameters or {})
+        check_keeps_order(recipe)
+        return_freed_memory(budget.total_bytes)
+        self.store = store
+        self.budget = budget
+        self.plan = plan
+        self.stats = JoinStats()
+        self._stream_schema = stream_schema
+        self.dead_letters = dead_letters
+        """What takes the rows that are too large for the memory; without it they are an error."""
+        names = Output.columns_of(plan, verify=not store.codec.exact)
+        columns = pa.schema([store.schema.field(name) for name in names])
+        self.sizes = ordered_sizes(store, budget, columns, cache_share=(parameters or {}).get("cache_share"))
+        self.stats.memory_bytes = budget.by_component()
+        if cache is None and self.sizes.cache_tuples:
+            cache = self._new_cache(recipe, {**recipe.parameters, **(parameters or {})}, columns, seed)
+        assert cache is None or isinstance(cache, CachedTuples)
+        self._cached = cache
+        if cache is not None:
+            cache.count_in(self.stats)
+        self._look_up = ChunkLookUp(
+            store,
+            cache,
+            columns,
+            self.stats,
+            found_bytes=self.sizes.found_bytes,
+            read_bytes=self.sizes.read_bytes,
+            largest_page_bytes=self.sizes.largest_page_bytes,
+        )
+        self._output = OrderedOutput(plan, store.codec, columns, self.sizes.piece_bytes)
+        self._chunk_rows = self.sizes.chunk_rows
+
+    def shared_cache(self) -> CacheStage | None:
+        """Return the cache that all runs share."""
+        return self._cached
+
+    def warm(self, rows: HotRows) -> int:
+        """Let rows that another cache held enter the cache, before any run; return how many have."""
+        return self._cached.warm(rows) if self._cached is not None else 0
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch]:
+        """Join the batches and yield their rows in the order they came."""
+        for chunk in self._chunks(iter(batches)):
+            yield from self._joined(chunk)
+
+    def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+        """Yield rows in groups that fit into memory with what is noted of each, and that could be answered of late."""
+        chunk: list[pa.RecordBatch] = []
+        held_bytes = row_count = 0
+        for batch in batches:
+            whole = conforming(batch, self._stream_schema)
+            step = max(1, min(self._chunk_rows, self.sizes.chunk_bytes // CHUNK_ROW_BYTES))
+            for start in range(0, whole.num_rows, step):
+                piece = whole.slice(start, step)
+                size_bytes = piece.nbytes + piece.num_rows * CHUNK_ROW_BYTES
+                is_full = held_bytes + size_bytes > self.sizes.chunk_bytes
+                if chunk and (is_full or row_count + piece.num_rows > self._chunk_rows):
+                    yield chunk
+                    chunk, held_bytes, row_count = [], 0, 0
+                chunk.append(piece)
+                held_bytes += size_bytes
+                row_count += piece.num_rows
+        if chunk:
+            yield chunk
+
+    def _joined(self, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the output of a chunk, or of one part after the other if it needs too much memory."""
+        codes, usable, nulls = self._encoded(chunk)
+        answers = self._look_up.answer(codes, usable)
+        count = len(codes)
+        if isinstance(answers, TooManyRows):
+            assert count > 1, "the rows of one code always fit"
+            self._chunk_rows = max(1, min(count - 1, int(0.9 * count * answers.share)))
+            del codes, usable
+            for part in _parts(chunk, self._chunk_rows):
+                yield from self._joined(part)
+            return
+        self._chunk_rows = min(self.sizes.chunk_rows, max(self._chunk_rows, 2 * count))
+        self._count(count, nulls, usable)
+        start = 0
+        for batch in chunk:
+            answered = _answered(batch, answers, start)
+            self._refuse(answered)
+            yield from self._output.batches(answered, answers.rows)
+            start += batch.num_rows
+        self._look_up.learn(answers)
+
+    def _encoded(self, chunk: list[pa.RecordBatch]) -> tuple[Int64Array, BoolArray | None, int]:
+        """Return the codes of rows, which of them can have a match (None for all), and how many keys are null."""
+        codes, masks, nulls = [], [], 0
+        for batch in chunk:
+            keys = [batch.column(batch.schema.get_field_index(name)) for name in self.plan.stream_keys]
+            encoded = self.store.codec.encode(keys)
+            codes.append(encoded.codes)
+            masks.append(encoded.usable)
+            nulls += encoded.null_count
+        usable = None
+        if not self.store.page_count:
+            usable = np.zeros(sum(map(len, codes)), dtype=np.bool_)
+        elif any(mask is not None for mask in masks):
+            filled = [np.ones(len(c), dtype=np.bool_) if m is None else m for c, m in zip(codes, masks, strict=True)]
+            usable = np.concatenate(filled)
+        return codes[0] if len(codes) == 1 else np.concatenate(codes), usable, nulls
+
+    def _count(self, count: int, nulls: int, usable: BoolArray | None) -> None:
+        stats = self.stats
+        stats.tuples_in += count
+        stats.tuples_out += count
+        stats.null_keys += nulls
+        if usable is not None:
+            stats.absent += count - int(usable.sum()) - nulls
+
+    def _refuse(self, answered: Answered) -> None:
+        if answered.refused is None or not answered.refused.any():
+            return
+        if self.dead_letters is None:
+            raise RowTooLargeError(_TOO_LARGE)
+        self.dead_letters(answered.batch.take(pa.array(np.flatnonzero(answered.refused))), _TOO_LARGE)
+
+    def _new_cache(
+        self, recipe: Recipe, parameters: Mapping[str, float], columns: pa.Schema, seed: int
+    ) -> CachedTuples | None:
+        caching, sizes, store = recipe.caching, self.sizes, self.store
+        assert isinstance(caching, TupleCaching)
+        assert caching.admission is not None
+        assert caching.replacement is not None
+        setting = Setting(
+            partition_count=max(1, store.page_count),
+            waiting_slots=1,
+            row_count=max(1, store.row_count),
+            seed=seed,
+            parameters=parameters,
+            costs=SSD,
+            partition_bytes=1.0,
+            run_partitions=1,
+            cache_tuples=sizes.cache_tuples,
+        )
+        rows = SlotRows(columns, sizes.cache_tuples, sizes.cache_variable_bytes) if len(columns) else None
+        return CachedTuples(
+            TupleCache(sizes.cache_tuples, caching.replacement(setting), rows),
+            caching.admission(setting),
+            tuple(columns.names),
+            unique=store.unique and store.codec.exact,
+            remembers_absent=bool(parameters.get("absent", 1)),
+            one_in=_ONE_IN,
+            seed=seed,
+            stats=self.stats,
+        )
+
+
+def check_keeps_order(recipe: Recipe) -> None:
+    """Raise an error unless rows can leave a join by this recipe in the order they came."""
+    if not recipe.keeps_order:
+        raise InvalidSettingError(
+            f"{recipe.name} lets rows leave when they are answered: choose order 'any', or demandjoin, "
+            f"which can keep their order."
+        )
+
+
+def _answered(batch: pa.RecordBatch, answers: ChunkAnswers, start: int) -> Answered:
+    end = start + batch.num_rows
+    return Answered(
+        batch,
+        answers.places[start:end],
+        answers.counts[start:end] if answers.counts is not None else None,
+        answers.refused[start:end] if answers.refused is not None else None,
+    )
+
+
+def _parts(chunk: list[pa.RecordBatch], row_count: int) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the rows of a chunk in parts of so many rows at most."""
+    for batch in chunk:
+        for start in range(0, batch.num_rows, row_count):
+            yield [batch.slice(start, row_count)]
