@@ -11,9 +11,7 @@ from pathlib import Path
 
 from campaign import Case, Figures, Promise
 from exactly_once_project import MasterChanges, Project
-from pipeline_process import PipelineProcess, wait_until
-
-from semistream.spark.pipeline.written_folders import newest_finished, newest_planned, newest_written
+from pipeline_process import PipelineProcess, newest_finished, newest_planned, newest_written, wait_until
 
 POINTS = ("before the write", "after the files", "after the sink's commit", "after Spark's commit log", "at any time")
 _SECONDS_TO_START = 240.0

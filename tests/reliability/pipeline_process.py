@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -82,15 +83,15 @@ class PipelineProcess:
 
     def end(self) -> None:
         """Kill what is left of the driver, Java and workers, and wait until all are gone."""
-        left = [self._driver.pid, *(child.pid for child in self._family())]
+        self._family()
         if self._driver.poll() is None:
             self._driver.kill()
             self._driver.wait()
         for process in self._seen.values():
             with suppress(psutil.NoSuchProcess):  # it knows by the time of the start if a number was used again
                 process.kill()
-        _, alive = psutil.wait_procs(self._seen.values(), _SECONDS_TO_END)
-        assert not alive, f"processes of the pipeline do not end: {left}"
+        # Java's children are left to whoever collects orphans, which may take its time.
+        wait_until(lambda: all(map(_has_ended, self._seen.values())), _SECONDS_TO_END, "the end of all processes")
 
     def _family(self) -> list[psutil.Process]:
         family: list[psutil.Process] = []
@@ -107,6 +108,32 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str, every: 
         if time.monotonic() > limit:
             raise TimeoutError(f"{what} did not happen in {seconds:g} seconds")
         time.sleep(every)
+
+
+def newest_planned(checkpoint: Path) -> int:
+    """Return the last batch whose input Spark has fixed, or -1."""
+    return _newest(checkpoint / "offsets")
+
+
+def newest_written(sink: Path) -> int:
+    """Return the last batch that the log of a table has, or -1."""
+    return _newest(sink / "_spark_metadata")
+
+
+def newest_finished(checkpoint: Path) -> int:
+    """Return the last batch that Spark counts as done, or -1."""
+    return _newest(checkpoint / "commits")
+
+
+def _newest(log: Path) -> int:
+    names = os.listdir(log) if log.is_dir() else []  # noqa: PTH208 - looked at many times a second
+    return max((int(name.removesuffix(".compact")) for name in names if name[0].isdigit()), default=-1)
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 def _is_daemon(process: psutil.Process) -> bool:

@@ -8,6 +8,7 @@ import real_signals
 import writers_and_readers
 from campaign import Promise
 from exactly_once import EXACTLY_ONCE
+from load import LOAD
 from racing_attempts import RACING_ATTEMPTS
 from second_pipeline import SECOND_PIPELINE
 
@@ -21,5 +22,6 @@ PROMISES: dict[str, Promise] = {
         EXACTLY_ONCE,
         SECOND_PIPELINE,
         RACING_ATTEMPTS,
+        LOAD,
     )
 }

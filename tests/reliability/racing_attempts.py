@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -83,7 +84,7 @@ def _race(connection: Connection, barrier: Any, table: Path, seed: int) -> None:
     while True:
         try:
             batch = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         try:
             task = enrich_task(table, stream, pin=Pin(None, "race", batch))
@@ -92,7 +93,7 @@ def _race(connection: Connection, barrier: Any, table: Path, seed: int) -> None:
             ordered = rows.rename_columns(["sale", "product", "changed", "pad"]).sort_by("sale")
             connection.send({"version": told["version"], "rows": ordered})
         except Exception as error:
-            connection.send({"error": f"batch {batch}: {type(error).__name__}: {error}"})
+            connection.send({"error": f"batch {batch}: {error!r}\n{traceback.format_exc()}"})
 
 
 def _sales(seed: int, batch: int) -> pa.Table:

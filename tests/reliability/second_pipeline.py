@@ -8,9 +8,7 @@ from pathlib import Path
 
 from campaign import Case, Figures, Promise
 from exactly_once_project import MasterChanges, Project
-from pipeline_process import PipelineProcess, wait_until
-
-from semistream.spark.pipeline.written_folders import newest_finished
+from pipeline_process import PipelineProcess, newest_finished, wait_until
 
 _SECONDS = 240.0
 

@@ -13,12 +13,14 @@ from pipeline_runs import PRODUCTS, SmallPipeline, sale
 from pyspark.sql import SparkSession
 
 import semistream as ss
-from semistream.spark.pipeline import read_description
-from semistream.spark.pipeline.belonging import Belonging, CheckpointMismatchError
+from semistream.spark.pipeline import places, read_description
+from semistream.spark.pipeline.batch_numbers import BatchNumbers, local_names, names_by_spark
+from semistream.spark.pipeline.belonging import Belonging
+from semistream.spark.pipeline.failures import CheckpointMismatchError
 from semistream.spark.pipeline.planning import plan_pipeline
 from semistream.spark.pipeline.remembered import Belongings, read_remembered
 from semistream.spark.pipeline.sealed_json import DamagedFileError, read_sealed, write_sealed
-from semistream.spark.pipeline.written_folders import OWNER_NAME, Owner, newest_written, own, owner_of
+from semistream.spark.pipeline.written_folders import OWNER_NAME, Owner, own, owner_of
 
 on_spark = pytest.mark.xdist_group("spark")
 
@@ -188,6 +190,15 @@ def test_another_sink_is_refused_even_if_its_numbers_fit(made_up: MadeUp, tmp_pa
             made_up.start(accept_moved=accept_moved)
 
 
+def test_the_first_batch_of_another_table_is_not_taken_for_ours(made_up: MadeUp) -> None:
+    made_up.logs(planned=0, finished=-1, written=-1)
+    (made_up.folder / "shop" / "_spark_metadata").mkdir(parents=True)
+    (made_up.folder / "shop" / "_spark_metadata" / "0").touch()
+    made_up.text = made_up.text.replace('"warehouse"', '"shop"')
+    with pytest.raises(CheckpointMismatchError, match=r"\[sink\] is parquet .*/shop"):
+        made_up.start()
+
+
 def test_of_two_new_checkpoints_one_gets_the_sink(made_up: MadeUp) -> None:
     made_up.text = made_up.text.replace('"state"', '"state_2"').replace('"letters"', '"letters_2"')
     with pytest.raises(CheckpointMismatchError, match=r"belongs to the checkpoint that was at .*/state, not"):
@@ -337,6 +348,27 @@ def test_a_checkpoint_that_meets_something_else_is_refused_and_nothing_is_writte
 
 
 @on_spark
+def test_batches_of_places_that_only_spark_can_list_are_compared_too(
+    spark: SparkSession, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up.letters(planned=2, written=1)
+    made_up.logs(planned=5, finished=4, written=5)
+    made_up.belonging()
+    description = read_description(made_up.folder / "pipeline.toml")
+    assert BatchNumbers.read(description, names_by_spark(spark)) == BatchNumbers.read(description, local_names)
+    assert names_by_spark(spark)(str(made_up.folder / "nowhere")) == []
+
+    # As if the sink were in a store of another machine.
+    ss.MasterTable.build(PRODUCTS, made_up.folder / "products", key="product_id")
+    (made_up.folder / "incoming").mkdir()
+    monkeypatch.setattr(places, "is_local", lambda place: "warehouse" not in place)
+    plan_pipeline(spark, description)
+    made_up.logs(planned=0, finished=0, written=5)
+    with pytest.raises(CheckpointMismatchError, match="batches up to 5"):
+        plan_pipeline(spark, description)
+
+
+@on_spark
 def test_a_checkpoint_from_before_names_were_remembered_goes_on_and_then_remembers_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -354,7 +386,6 @@ def test_a_checkpoint_from_before_names_were_remembered_goes_on_and_then_remembe
     small.arrive("1.json", [sale(1, 2)])
     small.run()
     assert [set(row) for row in small.written()] == [{"sale_id", "product_id", "quantity", "name", "price"}] * 2
-    assert newest_written(small.folder / "warehouse") == 1
     belongings = read_remembered(state)
     assert belongings is not None
     assert belongings.belongings is not None

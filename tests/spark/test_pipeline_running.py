@@ -151,6 +151,27 @@ def test_a_stop_ends_the_run_and_the_next_one_goes_on(spark: SparkSession, tmp_p
     assert [row["name"] for row in small.written()] == ["pen", "ink"]
 
 
+def test_a_second_start_is_refused_at_once_and_the_first_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", trigger="")
+    small.build()
+    small.arrive("1.json", [sale(1, 1)])
+    description, stop = small.description, threading.Event()
+    said = []
+
+    def start_again(batch: BatchProgress) -> None:
+        if batch.batch_id == 0:
+            said.append(CliRunner().invoke(app, ["run", str(description.file)], prog_name="semistream"))
+            small.arrive("2.json", [sale(2, 2)])
+        else:
+            stop.set()
+
+    run_pipeline(description, start_again, spark=spark, stop=stop)
+    assert [second.exit_code for second in said] == [1]
+    assert said[0].stderr.splitlines()[-1].startswith("Error: Another query uses the checkpoint")
+    assert "Starting" not in said[0].stderr, "it is refused before Spark is started"
+    assert [row["name"] for row in small.written()] == ["pen", "ink"]
+
+
 def test_statistics_that_cannot_be_written_do_not_stop_the_stream(spark: SparkSession, tmp_path: Path) -> None:
     small = SmallPipeline(spark, tmp_path / "small", statistics='json_lines = "lines"')
     small.build()

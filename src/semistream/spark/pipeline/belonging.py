@@ -11,19 +11,14 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from semistream.core.errors import InvalidSettingError
 from semistream.spark.pipeline import places, written_folders
+from semistream.spark.pipeline.batch_numbers import ANEW, BatchNumbers, local_names
 from semistream.spark.pipeline.description import PipelineDescription, SourceDescription
+from semistream.spark.pipeline.failures import CheckpointMismatchError
 from semistream.spark.pipeline.remembered import Belongings
 from semistream.spark.pipeline.written_folders import Owner
 from semistream.spark.sales_options import SalesOptions
 from semistream.store.master_table import MasterTable
-
-_ANEW = "start anew with another checkpoint and another path in [sink]"
-
-
-class CheckpointMismatchError(InvalidSettingError):
-    """A checkpoint meets a source, a master table or a sink that it does not belong to."""
 
 
 class Belonging:
@@ -44,12 +39,9 @@ class Belonging:
         self._sink = Path(sink) if sink is not None and places.is_local(sink) else None
         letters = description.source.dead_letters
         self._letters = Path(letters) if letters is not None and places.is_local(letters) else None
-        # In this order, so that a query that is running meanwhile does not look like a mismatch.
-        self._finished = written_folders.newest_finished(self._checkpoint)
-        self._written = written_folders.newest_written(self._sink) if self._sink else -1
-        self._lettered = written_folders.newest_letters(self._letters) if self._letters else -1
-        self._planned = written_folders.newest_planned(self._checkpoint)
-        self._planned_letters = written_folders.newest_planned(self._checkpoint / "dead_letters")
+        self._numbers = numbers = BatchNumbers.read(description, local_names)
+        self._begun = _any_batch(numbers.planned)
+        self._anything_written = _any_batch(numbers.written) or _any_batch(numbers.lettered)
         self._owners = {folder: written_folders.owner_of(folder) for folder in (self._sink, self._letters) if folder}
         self.now = Belongings(
             id=self._id(),
@@ -61,19 +53,16 @@ class Belonging:
 
     def check(self) -> None:
         """Raise CheckpointMismatchError if rows could be lost, written twice or joined with another table."""
-        if self._planned < 0 and self._written >= 0:
-            raise CheckpointMismatchError(
-                f"The table {self._sink} was written with another checkpoint than {self._checkpoint}, which is empty: "
-                f"restore that checkpoint, or write to another path in [sink]."
-            )
-        if self._then is not None and self._planned >= 0:
+        if not self._begun:
+            self._numbers.check(self._description)
+        elif self._then is not None:
             self._check_source(self._then.source)
             if not self._accept_moved:
                 self._check_master(self._then)
                 self._check_sink(self._then)
         for folder, owner in self._owners.items():
             self._check_owner(folder, owner)
-        self._check_batches()
+        self._numbers.check(self._description)
 
     def own_folders(self) -> None:
         """Write down in the folders that the pipeline writes that they belong to this checkpoint."""
@@ -87,7 +76,7 @@ class Belonging:
             return self._then.id
         owner = self._owners.get(self._sink) if self._sink else None
         # A checkpoint from before ids were remembered, or one that lost them, has the id of the sink that fits.
-        return owner.id if owner is not None and self._planned >= 0 else uuid.uuid4().hex
+        return owner.id if owner is not None and self._begun else uuid.uuid4().hex
 
     def _check_source(self, then: Mapping[str, str]) -> None:
         now = self.now.source
@@ -98,7 +87,7 @@ class Belonging:
         elif not self._accept_moved:
             raise CheckpointMismatchError(
                 f"[source] is {_told(now)}, but the checkpoint {self._checkpoint} belongs to {_told(then)}: put it "
-                f"back, or {_ANEW}; --accept-moved goes on if it is the same stream."
+                f"back, or {ANEW}; --accept-moved goes on if it is the same stream."
             )
 
     def _check_source_path(self, now: str, then: str) -> None:
@@ -107,7 +96,7 @@ class Belonging:
             # Spark opens the files of the last batch once more, and fails unless they lie in the folder of now.
             raise CheckpointMismatchError(
                 f"{read}, and Spark cannot go on in another folder: put it back, by a symbolic link if the files were "
-                f"moved, or {_ANEW}."
+                f"moved, or {ANEW}."
             )
         by_file_name = self._description.source.options.get("fileNameOnly", "").lower() == "true"
         if not (by_file_name or self._accept_moved):
@@ -127,7 +116,7 @@ class Belonging:
     def _check_sink(self, then: Belongings) -> None:
         now = self.now.sink
         known = self._owners.get(self._sink) if self._sink else None
-        if self._written < 0 and self._finished < 0:
+        if not self._anything_written and self._numbers.finished == -1:
             return  # nothing has been written that could be missed
         if now["format"] == then.sink["format"] and (
             known is not None or self._same_place(then.sink["path"], now["path"], then)
@@ -135,13 +124,13 @@ class Belonging:
             return
         raise CheckpointMismatchError(
             f"[sink] is {_told(now)}, but the checkpoint {self._checkpoint} belongs to {_told(then.sink)}: put it "
-            f"back, or {_ANEW}; --accept-moved goes on if the table was moved."
+            f"back, or {ANEW}; --accept-moved goes on if the table was moved."
         )
 
     def _check_owner(self, folder: Path, owner: Owner | None) -> None:
         if owner is None or owner.id == self.now.id:
             return
-        empty = self._planned < 0 and self._written < 0 and self._lettered < 0
+        empty = not (self._begun or self._anything_written)
         if empty and owner.checkpoint == self.now.checkpoint:
             return  # the checkpoint was removed before its first batch, and nobody else can have it: it is locked
         raise CheckpointMismatchError(
@@ -149,33 +138,16 @@ class Belonging:
             f"checkpoint, or give another folder; if there is nothing in it and nobody uses it, remove it."
         )
 
-    def _check_batches(self) -> None:
-        checkpoint, sink = self._checkpoint, self._sink
-        if sink is not None and self._written > self._planned:
-            raise CheckpointMismatchError(
-                f"The table {sink} has batches up to {self._written}, but the checkpoint {checkpoint} only up to "
-                f"{self._planned}, so that Spark would leave rows out: restore the checkpoint that goes with the "
-                f"table, or {_ANEW}."
-            )
-        if sink is not None and self._written < self._finished:
-            held = f"ends with batch {self._written}" if self._written >= 0 else "has none"
-            raise CheckpointMismatchError(
-                f"The checkpoint {checkpoint} has finished batches up to {self._finished}, but the table {sink} "
-                f"{held}: restore the table that goes with the checkpoint, or {_ANEW}."
-            )
-        if self._letters is not None and self._lettered > self._planned_letters:
-            raise CheckpointMismatchError(
-                f"{self._letters} has dead letters of batch {self._lettered}, but the checkpoint {checkpoint} would "
-                f"write over them: restore the checkpoint that goes with them, or give another folder in [source] "
-                f"dead_letters."
-            )
-
     def _same_place(self, then: str, now: str, remembered: Belongings) -> bool:
         """Say whether a place has its old name, or was moved together with the checkpoint."""
         if then == now or not (then and now and places.is_local(then) and places.is_local(now)):
             return then == now
         moved = remembered.checkpoint != self.now.checkpoint
         return moved and os.path.relpath(then, remembered.checkpoint) == os.path.relpath(now, self.now.checkpoint)
+
+
+def _any_batch(newest: int | None) -> bool:
+    return newest is not None and newest >= 0
 
 
 def _source(source: SourceDescription) -> dict[str, str]:

@@ -19,7 +19,7 @@ from semistream.store.master_table import MasterTable
 class CheckedStart:
     """A pipeline whose checkpoint belongs to its source, master table and sink; making one raises if it does not.
 
-    Nothing is remembered, and nothing compared, where the checkpoint is not on this machine.
+    Nothing is remembered where the checkpoint is not on this machine.
     """
 
     def __init__(self, description: PipelineDescription, *, accept_moved: bool = False) -> None:
@@ -34,6 +34,12 @@ class CheckedStart:
             then = self._remembered.belongings if self._remembered is not None else None
             self._belonging = Belonging(description, then, accept_moved=accept_moved)
             self._belonging.check()
+
+    @property
+    def has_compared_batches(self) -> bool:
+        """Whether the numbers of batches were compared; to read those of other machines takes Spark."""
+        written = (self._description.sink.path, self._description.source.dead_letters)
+        return self._checkpoint is not None and all(places.is_local(place) for place in written if place is not None)
 
     def columns(self) -> RememberedColumns:
         """Return the master's columns to use; raises SchemaDriftError if they are no longer there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from semistream.core import errors
-from semistream.core.errors import SemistreamError
+from semistream.core.errors import InvalidSettingError, SemistreamError
 
 _OWN_ERROR = re.compile(r"semistream\.[\w.]+\.(\w+Error): ([^\n]+)")
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+|\n|$)")
@@ -25,6 +25,10 @@ class PipelineFailedError(SemistreamError):
 
 class PoisonRecordError(PipelineFailedError):
     """A record of the stream could not be read, and the pipeline stops at such records."""
+
+
+class CheckpointMismatchError(InvalidSettingError):
+    """A checkpoint meets a source, a master table or a sink that it does not belong to."""
 
 
 def first_sentence(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
 from semistream.core.errors import InvalidSettingError
 from semistream.spark.enrich import enrich
+from semistream.spark.pipeline.batch_numbers import BatchNumbers, names_by_spark
 from semistream.spark.pipeline.checked_start import CheckedStart, naming
 from semistream.spark.pipeline.description import PipelineDescription
 from semistream.spark.pipeline.failures import first_sentence
@@ -44,6 +45,8 @@ def plan_pipeline(
     `accept_moved` takes a source, master table or sink with another name than at the last start for the same.
     """
     start = CheckedStart(description, accept_moved=accept_moved)
+    if not start.has_compared_batches:
+        BatchNumbers.read(description, names_by_spark(spark)).check(description)
     with naming("[master]"):
         columns = start.columns()
     source = open_source(spark, description.source)
