@@ -15,6 +15,7 @@ from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import count_matches, run_lengths
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
+from semistream.engine.row_sizes import count_within
 from semistream.engine.stream_input import Chunk
 from semistream.engine.tuple_cache import HotRows, TupleCache
 from semistream.engine.waiting import Drained
@@ -31,7 +32,7 @@ class CachedTuples(CacheStage):
 
     While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
     in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
-    others. More would cost more than it answers.
+    others. More would cost more than it answers. Of the rows of one read, copies of `most_at_once` bytes may enter.
     """
 
     def __init__(
@@ -45,8 +46,10 @@ class CachedTuples(CacheStage):
         one_in: int = 1,
         seed: int = 0,
         stats: JoinStats,
+        most_at_once: int = 2**62,
     ) -> None:
         self.cache = cache
+        self._most_at_once = most_at_once
         self._remembers_absent = remembers_absent
         self.counts_frequencies = admission is not None
         self._admission = admission
@@ -75,7 +78,7 @@ class CachedTuples(CacheStage):
         loaded = rows_seen = 0
         for partition in reader.readable():
             left = self.cache.capacity - self.cache.count
-            if left <= 0:
+            if self.cache.is_full:
                 return
             loaded += 1
             pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
@@ -109,6 +112,15 @@ class CachedTuples(CacheStage):
         if output is not None and chunk.batch is not None:
             output.cached(chunk.batch, rows, slots, self.cache)
         return absent
+
+    def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:
+        """Return how many of the first slots can be answered within the limit, at least one."""
+        sizes = self.cache.variable_bytes(slots)
+        if sizes is None and not isinstance(each_bytes, np.ndarray):
+            return max(1, int(limit_bytes / each_bytes))
+        totals = np.zeros(len(slots), dtype=np.int64) if sizes is None else sizes
+        totals += each_bytes
+        return count_within(totals, limit_bytes)
 
     def after_read(
         self,
@@ -152,7 +164,7 @@ class CachedTuples(CacheStage):
     @property
     def is_dozing(self) -> bool:
         """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
-        return self._dozes and self.cache.count == self.cache.capacity
+        return self._dozes and self.cache.is_full
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -161,7 +173,10 @@ class CachedTuples(CacheStage):
             alone &= (rows == 0) | (pages.codes[rows - 1] != pages.codes[rows])
             rows, matches = rows[alone], matches[alone]
         if len(rows):
-            batch = pages.take(rows, self._columns) if self._columns else None
+            batch = None
+            if self._columns:
+                batch, _ = pages.take_some(rows, self._columns, self._most_at_once)
+                rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
     def arrived(self, count: int) -> None:
