@@ -10,10 +10,9 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.keys import KeyCodec
-from semistream.core.row_sizes import row_bytes
 from semistream.engine.merged_rows import NOWHERE, MergedRows
 from semistream.engine.output_plan import OutputPlan
-from semistream.engine.row_sizes import cuts
+from semistream.engine.row_sizes import RowSizes, cuts
 
 _PAIR_BYTES = 40
 """What a pair of a stream row and a master row takes while it is worked on, without their columns."""
@@ -48,7 +47,10 @@ class OrderedOutput:
     they are copied, so that a piece ends before it is too large, also in the middle of the matches of one row.
     """
 
-    def __init__(self, plan: OutputPlan, codec: KeyCodec, taken: pa.Schema, piece_bytes: int) -> None:
+    def __init__(
+        self, plan: OutputPlan, codec: KeyCodec, stream: pa.Schema, taken: pa.Schema, piece_bytes: int
+    ) -> None:
+        self._stream_sizes = RowSizes(stream)
         self._plan = plan
         self._codec = codec
         self._verify = not codec.exact
@@ -148,14 +150,15 @@ class OrderedOutput:
         self, batch: pa.RecordBatch, rows: Int64Array | None, places: Int64Array, merged: MergedRows
     ) -> Int64Array | None:
         """Return what has to be copied for each row; None if all of it fits into a piece."""
-        fixed = merged.fixed_bytes if self._plan.master_columns else 0
-        sizes = merged.variable_bytes(places) if self._plan.master_columns else None
-        if rows is not None:
-            # The largest row is enough to see that no cut is needed, which spares a look at each.
-            copied = len(rows) * batch.nbytes if len(rows) > batch.num_rows else batch.nbytes
-            if copied > self._piece_bytes // 2:
-                of_rows = sum((row_bytes(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
-                sizes = of_rows[rows] if sizes is None else sizes + of_rows[rows]
+        fixed, sizes = 0, None
+        if self._plan.master_columns:
+            fixed, sizes = merged.fixed_bytes, merged.variable_bytes(places)
+        if rows is not None:  # else the columns of the stream are not copied
+            stream = self._stream_sizes
+            fixed += stream.fixed_bytes
+            if stream.is_variable:
+                of_stream = stream.of(batch, rows)
+                sizes = of_stream if sizes is None else sizes + of_stream
         total = len(places) * fixed + (int(sizes.sum()) if sizes is not None else 0)
         if total <= self._piece_bytes:
             return None

@@ -21,6 +21,7 @@ from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRo
 from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, ordered_sizes
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.row_sizes import RowSizes, cuts
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.tuple_cache import HotRows, TupleCache
 from semistream.joining.ordered_output import Answered, OrderedOutput
@@ -83,7 +84,7 @@ class OrderedSession:
             largest_page_bytes=self.sizes.largest_page_bytes,
             piece_bytes=self.sizes.piece_bytes,
         )
-        self._output = OrderedOutput(plan, store.codec, columns, self.sizes.piece_bytes)
+        self._output = OrderedOutput(plan, store.codec, stream_schema, columns, self.sizes.piece_bytes)
         self._chunk_rows = self.sizes.chunk_rows
 
     def shared_cache(self) -> CacheStage | None:
@@ -174,8 +175,10 @@ class OrderedSession:
         reason = too_large("The page of a master row", size_bytes, largest_bytes, enough_bytes)
         if self.dead_letters is None:
             raise RowTooLargeError(reason)
-        for row in np.flatnonzero(answered.refused).tolist():  # one by one, without a copy: they may be large
-            self.dead_letters(answered.batch.slice(row, 1), reason)
+        rows = np.flatnonzero(answered.refused)
+        sizes = RowSizes(self._stream_schema)
+        for start, end in cuts(sizes.of(answered.batch, rows) + sizes.fixed_bytes, len(rows), self.sizes.piece_bytes):
+            self.dead_letters(answered.batch.take(pa.array(rows[start:end])), reason)
 
     def _new_cache(
         self, recipe: Recipe, parameters: Mapping[str, float], columns: pa.Schema, seed: int
