@@ -15,7 +15,7 @@ from semistream.core.errors import SemistreamError
 from semistream.store.paged_file import manifest, pins
 from semistream.store.paged_file.system import installed
 
-CASES = 100
+CASES = 105
 DAMAGES_OF_A_CASE = 100
 Damage = Callable[[bytes, np.random.Generator], bytes]
 

@@ -21,7 +21,7 @@ from semistream.store.master_table import MasterTable
 from semistream.store.paged_file import manifest
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-CASES = 8
+CASES = 4
 SIGNALS_OF_A_CASE = 15
 KEYS = 600
 _MAX_WAIT_SECONDS = 0.4
