@@ -53,7 +53,7 @@ class PipelineProcess:
         return [child for child in family if _parent(child) in daemons]
 
     def kill(self, java: psutil.Process | None) -> None:
-        """Kill the driver by SIGKILL, and Java first if it is given: without its driver it ends by itself, but later."""
+        """Kill the driver by SIGKILL, and Java first if it is given: without its driver it ends by itself, later."""
         if java is not None:
             kill_at_once(java)
         self._driver.kill()
