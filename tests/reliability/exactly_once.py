@@ -11,7 +11,7 @@ from pathlib import Path
 
 from campaign import Case, Figures, Promise
 from exactly_once_project import MasterChanges, Project
-from pipeline_process import PipelineProcess, newest_finished, newest_planned, newest_written, wait_until
+from pipeline_process import PipelineProcess, kill_at_once, newest_finished, newest_planned, newest_written, wait_until
 
 POINTS = ("before the write", "after the files", "after the sink's commit", "after Spark's commit log", "at any time")
 _SECONDS_TO_START = 240.0
@@ -85,8 +85,9 @@ def _kill_workers(process: PipelineProcess, project: Project, generator: random.
         assert code is None or code == 0, f"the run ended with {code}: {process.said()[-3000:]}"
         if code == 0:
             break
+        workers = process.workers()
         under_way = newest_planned(project.checkpoint) > newest_finished(project.checkpoint)
-        if under_way and process.kill_a_worker(generator.randrange(100)):
+        if under_way and workers and kill_at_once(generator.choice(workers)):
             killed += 1
             batch = newest_planned(project.checkpoint)
             # A task is tried four times, so that a batch loses two workers at most.
@@ -119,12 +120,14 @@ def _kill_driver(process: PipelineProcess, project: Project, point: str, generat
     first = newest_finished(project.checkpoint)
     wait_until(lambda: newest_planned(project.checkpoint) > first, _SECONDS_TO_START, f"a batch after {first}", 0.001)
     batch = newest_planned(project.checkpoint)
+    java = process.java()
     if point == "at any time":
         time.sleep(generator.random() * 2)
+        process.kill(java if generator.random() < 0.5 else None)
     else:
         # The moments are milliseconds apart: looked for without a pause.
         wait_until(_reached(point, project, batch), _SECONDS_FOR_A_BATCH, f"{point} of batch {batch}", 0)
-    process.kill(java_first=generator.random() < 0.7)
+        process.kill(java)
     return state(project)
 
 

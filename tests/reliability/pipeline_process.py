@@ -52,24 +52,11 @@ class PipelineProcess:
         daemons = {child.pid for child in family if _is_daemon(child)}
         return [child for child in family if _parent(child) in daemons]
 
-    def kill_a_worker(self, choice: int) -> bool:
-        """Kill one of the workers by SIGKILL; False if there is none."""
-        workers = self.workers()
-        if not workers:
-            return False
-        with suppress(psutil.NoSuchProcess):
-            workers[choice % len(workers)].send_signal(signal.SIGKILL)
-            return True
-        return False
-
-    def kill(self, *, java_first: bool = True) -> None:
-        """Kill the driver by SIGKILL, and Java first or not at all: without its driver it ends by itself."""
-        java = self.java() if java_first else None
+    def kill(self, java: psutil.Process | None) -> None:
+        """Kill the driver by SIGKILL, and Java first if it is given: without its driver it ends by itself, later."""
         if java is not None:
-            with suppress(psutil.NoSuchProcess):
-                java.kill()
+            kill_at_once(java)
         self._driver.kill()
-        self._family()
         self._driver.wait()
 
     def stop(self) -> int:
@@ -99,6 +86,15 @@ class PipelineProcess:
             family = psutil.Process(self._driver.pid).children(recursive=True)
         self._seen.update({child.pid: child for child in family})
         return family
+
+
+def kill_at_once(process: psutil.Process) -> bool:
+    """Send SIGKILL without a look at the process first, which takes milliseconds; False if it has ended."""
+    try:
+        os.kill(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str, every: float = 0.01) -> None:
