@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import memory
 from campaign import Promise
 
-PROMISES: dict[str, Promise] = {promise.name: promise for promise in ()}
+PROMISES: dict[str, Promise] = {promise.name: promise for promise in (memory.PROMISE,)}
