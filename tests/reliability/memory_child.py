@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -52,19 +53,25 @@ def measure(run: Run, timeout_seconds: float = 600) -> dict[str, Any]:
 
 
 def _join(run: Run) -> dict[str, Any]:
-    from memory_data import stream_batches
+    from memory_data import many_key, stream_batches
 
     from semistream.joining import join
 
-    refused = 0
+    refused = many = 0
 
     def count(rows: Any, _: str) -> None:
         nonlocal refused
         refused += rows.num_rows
 
+    def stream() -> Iterator[Any]:
+        nonlocal many
+        for batch in stream_batches(run.stream, run.table, run.memory_bytes, run.exponent, run.tuples, 2):
+            many += int((batch.column(0).to_numpy() == many_key(run.table, run.memory_bytes)).sum())
+            yield batch
+
     started = time.perf_counter()
     joined = join(
-        stream_batches(run.stream, run.table, run.memory_bytes, run.exponent, run.tuples, 2),
+        stream(),
         run.path,
         on="key",
         how=run.how,
@@ -88,6 +95,7 @@ def _join(run: Run) -> dict[str, Any]:
         "batches": batches,
         "largest_batch_bytes": largest,
         "refused": refused,
+        "many": many,
         "seconds": round(time.perf_counter() - started, 2),
         "parts": joined.stats.memory_bytes,
     }

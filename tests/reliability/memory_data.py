@@ -30,8 +30,9 @@ _ROW_BYTES = {
     "growing": 40 + GROWN_BYTES // 2,
     "nested": 320,
     "3,000 matches": 120,
-    "1,000,000 matches": 24,
+    "1,000,000 matches": 120,
 }
+_STREAM_ROW_BYTES = {"20 bytes": 20, "200 bytes": 200, "growing to 2 kB": 1_000, "300 kB": 300_000}
 _BATCH_BYTES = 4_000_000
 
 
@@ -40,11 +41,25 @@ def row_count(kind: str, budget_bytes: int) -> int:
     return max(200, TABLE_SHARE * budget_bytes // _ROW_BYTES[kind])
 
 
+def many_key(kind: str, budget_bytes: int) -> int:
+    """Return the key that has many rows besides its own, if one has."""
+    return row_count(kind, budget_bytes) // 2
+
+
 def hottest_key(keys: int, exponent: float) -> int:
     """Return the key that a stream asks for most often."""
     drawn = ZipfKeys(keys, exponent, seed=_SEED, ranks="shuffled").draw(20_000)
     values, counts = np.unique(drawn, return_counts=True)
     return int(values[counts.argmax()])
+
+
+def bytes_out_per_tuple(table: str, stream: str, exponent: float) -> float:
+    """Return about what a tuple adds to the output of a join."""
+    master_bytes: float = _ROW_BYTES[table]
+    if table == "hot fat rows" and exponent:
+        master_bytes += 0.1 * FAT_BYTES
+    matches = 1 + MANY_SHARE.get(table, 0) * MATCHES.get(table, 0)
+    return matches * (_STREAM_ROW_BYTES[stream] + master_bytes)
 
 
 def build(kind: str, budget_bytes: int, folder: Path) -> Path:
@@ -66,7 +81,7 @@ def master_batches(kind: str, budget_bytes: int) -> Iterator[pa.RecordBatch]:
         yield _rows(kind, np.arange(start + 1, min(keys, start + step) + 1, dtype=np.int64), keys, hot)
     if kind in MATCHES:
         for _ in range(0, MATCHES[kind], 1_000):
-            yield _rows(kind, np.full(1_000, keys // 2, dtype=np.int64), keys, hot)
+            yield _rows(kind, np.full(1_000, many_key(kind, budget_bytes), dtype=np.int64), keys, hot)
 
 
 def stream_batches(
@@ -76,12 +91,11 @@ def stream_batches(
     keys = row_count(table, budget_bytes)
     zipf = ZipfKeys(keys, exponent, seed=_SEED, ranks="shuffled")
     random = np.random.default_rng(seed)
-    row_bytes = {"20 bytes": 20, "200 bytes": 200, "growing to 2 kB": 1_000, "300 kB": 300_000}[stream]
-    step = max(1, min(20_000, budget_bytes // 64 // row_bytes))
+    step = max(1, min(20_000, budget_bytes // 64 // _STREAM_ROW_BYTES[stream]))
     for start in range(0, tuples, step):
         drawn = zipf.draw(min(step, tuples - start))
         if table in MATCHES:
-            drawn[random.random(len(drawn)) < MANY_SHARE[table]] = keys // 2
+            drawn[random.random(len(drawn)) < MANY_SHARE[table]] = many_key(table, budget_bytes)
         number = np.arange(start, start + len(drawn), dtype=np.int64)
         columns: dict[str, object] = {"key": drawn, "number": number, "quantity": (number % 7).astype(np.int32)}
         if stream == "200 bytes":
@@ -105,8 +119,9 @@ def _rows(kind: str, keys: np.ndarray, key_count: int, hot: int) -> pa.RecordBat
     elif kind == "nested":
         columns["tags"] = _lists(keys)
         columns["place"] = pa.StructArray.from_arrays([pa.array(keys * 0.5), _strings(keys % 60 + 60)], ["x", "label"])
-    elif kind != "1,000,000 matches":
-        columns["name"] = _strings(np.full(len(keys), 88))
+    else:
+        short = kind == "1,000,000 matches" and keys[0] == keys[-1]
+        columns["name"] = _strings(np.full(len(keys), 0 if short else 88))
     return pa.record_batch(columns)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 import numpy as np
@@ -289,7 +289,8 @@ class Output:
         piece = answer.piece(limit_bytes)
         source, matched = piece.source, answer.pages is not None
         if not len(piece.tuples):
-            source.free(piece.done)
+            if source.waited and len(piece.done):
+                self._free_later(piece.done, pending)
         elif source.waited:
             made = _Made(piece.tuples, None, piece.master, piece.done, piece.size_bytes)
             self._collect(made, pending, waited=True, matched=matched)
@@ -297,6 +298,15 @@ class Output:
             made = _Made(_NONE, source.take(piece.tuples), piece.master, _NONE, piece.size_bytes)
             self._collect(made, pending, waited=False, matched=matched)
         self._leave_unmatched(source, piece.unmatched, pending)
+
+    def _free_later(self, slots: Int64Array, pending: _Pending | None) -> None:
+        """Free slots once the rows have been handed out that were made of them before."""
+        with self._lock:
+            waited = (self._pending if pending is None else pending).waited
+            if waited:
+                waited[-1] = replace(waited[-1], done=np.concatenate([waited[-1].done, slots]))
+                return
+        self._rows.free(slots)
 
     def _collect(self, made: _Made, pending: _Pending | None, *, waited: bool, matched: bool) -> None:
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from semistream.core.budget import MemoryBudget, format_bytes
+from semistream.core.budget import MemoryBudget, format_bytes, format_bytes_up, parse_bytes
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
@@ -22,6 +22,7 @@ _LEAST_WAITING_SHARE = 64
 _MANY_PARTITIONS = 4096
 _TYPICAL_BYTES = 1_000
 """Slots are made for rows that take at most so much in variable columns; more slots than are needed cost little."""
+_MEMORY_STEP = 1.05
 _MOST_MEMORY = 2**50
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
@@ -211,7 +212,7 @@ def real_sizes(
     queue_bytes = 12 + (25 if split.positions else 0)
     elsewhere = slot_bytes + 1.25 * stream_variable_bytes
     needed = sum(fixed.values()) + budget.used_bytes
-    if needed >= memory:
+    if needed >= memory or (slot_bytes and memory // ROW_SHARE < _usual_page_bytes(store)):
         raise too_small(memory)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)
@@ -301,6 +302,11 @@ def _mean_row_bytes(store: MasterStore) -> float:
     return store.range_bytes(0, store.page_count - 1) / store.row_count
 
 
+def _usual_page_bytes(store: MasterStore) -> float:
+    """Return a size that nearly all pages keep to."""
+    return min(store.largest_page_bytes, 2 * _partition_bytes(store, 1)) if store.page_count else 0
+
+
 def _disk_buffer_bytes(split: Split, read_bytes: int, runs_bytes: int) -> int:
     """Return the memory of all reads: those under way, the one that is probed, and one that the output still needs."""
     reads = (2 + split.reads_ahead) * max(runs_bytes, read_bytes) if runs_bytes else 0
@@ -339,13 +345,11 @@ def too_small(memory: int) -> BudgetTooSmallError:
 
 
 def memory_needed(fits: Callable[[int], bool], memory: int) -> int:
-    """Return a memory that is enough, and at most a little more than that, if `memory` is too small."""
-    low, high = memory, 2 * memory
-    while not fits(high):
-        low, high = high, 2 * high
-        if high > _MOST_MEMORY:
-            return high
-    while high - low > low // 16:
-        middle = (low + high) // 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    return high
+    """Return a memory above one that is too small that is enough, and little more than that, as people write it.
+
+    Tried step by step: with more memory reads are larger, too, so that more may be too little where less was enough.
+    """
+    enough = parse_bytes(format_bytes_up(memory + 1))
+    while not fits(enough) and enough < _MOST_MEMORY:
+        enough = parse_bytes(format_bytes_up(enough * _MEMORY_STEP))
+    return enough
