@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from campaign import Case, Figures, Promise
+from memory import ALLOWED, tables_folder
 from memory_data import build
 from worker_memory_child import SparkRun, measure
 
-ALLOWED = 1.15
 MEMORIES = (16_000_000, 64_000_000)
 SITUATIONS = (
     ("plain", "20 bytes", 400_000),
@@ -24,16 +23,11 @@ SITUATIONS = (
 WAYS = (("demandjoin", "input"), ("demandjoin", "any"), ("cachejoin", "any"), ("ssij", "any"), ("op-cachejoin", "any"))
 
 
-def tables_folder() -> Path:
-    """Return where tables are kept from case to case."""
-    folder = Path(os.environ.get("SEMISTREAM_SOAK_TABLES", "build/soak/tables"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def check(table: str, stream: str, rows: int, algorithm: str, order: str, memory_bytes: int) -> Figures:
+def grows_within(
+    folder: Path, table: str, stream: str, rows: int, algorithm: str, order: str, memory_bytes: int
+) -> Figures:
     """Enrich, and assert that the worker has kept to its memory."""
-    path = build(table, memory_bytes, tables_folder()).absolute()
+    path = build(table, memory_bytes, folder).absolute()
     figures = measure(SparkRun(str(path), table, stream, algorithm, order, memory_bytes, rows))
     assert figures["share"] <= ALLOWED, f"the worker has grown by {figures['share']} times its memory: {figures}"
     assert figures["rows_out"] > 0
@@ -57,7 +51,9 @@ def _cases(seed: int) -> Iterator[Case]:
                     order: str = order,
                     memory_bytes: int = memory_bytes,
                 ) -> Figures:
-                    return check(table, stream, rows, algorithm, order, memory_bytes)
+                    folder = tables_folder()
+                    folder.mkdir(parents=True, exist_ok=True)
+                    return grows_within(folder, table, stream, rows, algorithm, order, memory_bytes)
 
                 yield Case(name, run)
 
