@@ -16,6 +16,7 @@ from campaign import Case, Figures, Promise
 from load_project import Feeder, Held, held, make_project, trend
 from pipeline_process import PipelineProcess, wait_until
 
+_SECONDS_TO_START = 300.0
 _MAX_GROWTH = 0.01
 _MAX_MEMORY_GROWTH = 0.05
 _MAX_MEMORY_BYTES = 10_000_000
@@ -43,18 +44,19 @@ def run(plan: Plan, folder: Path) -> Figures:
     """Step the rate up until the backlog grows, then a burst, then minutes at a steady rate."""
     process = PipelineProcess(make_project(folder, plan.seed))
     feeder = Feeder(folder, plan.seed)
+    feeder.start()
     try:
-        feeder.start()
-        feeder.rate = plan.first_rate
-        wait_until(lambda: 0 < feeder.backlog < feeder.fed / 4, 300, "the pipeline keeping up at the first rate")
+        feeder.rate = plan.first_rate / 10
+        wait_until(lambda: feeder.backlog < feeder.fed, _SECONDS_TO_START, "the first batch")
+        _drain(plan, feeder)
         kept_up = _kept_up(plan, feeder)
         drained = _burst(plan, feeder, kept_up)
         flat = _steady(plan, feeder, 0.6 * kept_up, process, folder)
-        feeder.stop()
-        wait_until(lambda: feeder.backlog == 0, plan.drain_seconds, "the last rows")
+        _drain(plan, feeder)
         assert process.stop() == 143, process.said()[-2000:]
     finally:
         process.end()
+        feeder.stop()
     return {"rate": kept_up, **drained, **flat, "rows": feeder.fed}
 
 

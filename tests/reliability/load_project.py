@@ -20,7 +20,7 @@ from pipeline_process import PipelineProcess
 import semistream as ss
 
 PRODUCTS = 400_000
-_FILE_SECONDS = 0.1
+_FILE_SECONDS = 0.2
 _KEPT_FILES = 200
 _PIPELINE = """\
 [pipeline]
@@ -30,7 +30,7 @@ checkpoint = "state"
 format = "parquet"
 path = "incoming"
 schema = "sale_id BIGINT, product_id BIGINT"
-max_files_per_trigger = 50
+max_files_per_trigger = 200
 [master]
 path = "products"
 [join]
@@ -94,7 +94,7 @@ class Feeder(threading.Thread):
             self.error = error
 
     def stop(self) -> None:
-        """Let no more files arrive."""
+        """Let no more files arrive, and raise what went wrong."""
         self._stopped.set()
         self.join()
         if self.error is not None:
