@@ -21,13 +21,14 @@ from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.loop import JoinLoop
 from semistream.engine.measured_costs import MeasuredCosts
+from semistream.engine.memory_advice import memory_needed
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import ROW_SHARE, Sizes, Split, memory_needed, papers_sizes, real_sizes
+from semistream.engine.sizing import ROW_SHARE, Sizes, Split, papers_sizes, real_sizes
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,12 @@ class Matching:
     stream_row_bytes: int
     """What a stream row takes in the output besides its variable columns."""
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
-        """What an output row takes besides its variable columns, with what it takes to make it."""
-        return fixed_row_bytes([field.type for field in self.plan.schema]) + _PAIR_BYTES
+        """What an output row takes besides its variable columns."""
+        return fixed_row_bytes([field.type for field in self.plan.schema])
 
-    @property
+    @cached_property
     def once(self) -> bool:
         """Whether a tuple is in the output at most once, however many master rows it matches."""
         return self.plan.how in ("semi", "anti")
@@ -98,10 +99,9 @@ class Answer:
     def piece(self, limit_bytes: int) -> Piece:
         """Make the next output rows, as many as take about so many bytes; at least one, if some are left."""
         matching = self._matching
-        most = max(1, limit_bytes // matching.row_bytes)
         if self.pages is None or not matching.expand or (matching.once and not matching.verify):
-            return self._one_row_each(most, limit_bytes)
-        return self._all_rows(most, limit_bytes, self.pages)
+            return self._one_row_each(max(1, limit_bytes // matching.row_bytes), limit_bytes)
+        return self._all_rows(max(1, limit_bytes // (matching.row_bytes + _PAIR_BYTES)), limit_bytes, self.pages)
 
     def _one_row_each(self, most: int, limit_bytes: int) -> Piece:
         """Make a piece where a tuple has at most one output row."""

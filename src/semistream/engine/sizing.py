@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from semistream.core.budget import MemoryBudget, format_bytes, format_bytes_up, parse_bytes
-from semistream.core.errors import BudgetTooSmallError
+from semistream.core.budget import MemoryBudget
+from semistream.engine.memory_advice import too_small
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
 from semistream.store.contract import MasterStore
@@ -22,8 +21,6 @@ _LEAST_WAITING_SHARE = 64
 _MANY_PARTITIONS = 4096
 _TYPICAL_BYTES = 1_000
 """Slots are made for rows that take at most so much in variable columns; more slots than are needed cost little."""
-_MEMORY_STEP = 1.05
-_MOST_MEMORY = 2**50
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
@@ -337,19 +334,3 @@ def _slots_within(size_bytes: int, partitions: int, queue_bytes: int, elsewhere:
 
 def _queue_bytes(slots: int, partitions: int, queue_bytes: int) -> int:
     return chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * queue_bytes + 4)
-
-
-def too_small(memory: int) -> BudgetTooSmallError:
-    """Return the error that no join fits the memory, as long as nobody knows what would be enough."""
-    return BudgetTooSmallError(f"A memory of {format_bytes(memory)} is too small for this master table and algorithm.")
-
-
-def memory_needed(fits: Callable[[int], bool], memory: int) -> int:
-    """Return a memory above one that is too small that is enough, and little more than that, as people write it.
-
-    Tried step by step: with more memory reads are larger, too, so that more may be too little where less was enough.
-    """
-    enough = parse_bytes(format_bytes_up(memory + 1))
-    while not fits(enough) and enough < _MOST_MEMORY:
-        enough = parse_bytes(format_bytes_up(enough * _MEMORY_STEP))
-    return enough

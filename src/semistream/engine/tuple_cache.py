@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
-from semistream.core.compile import kernel
-from semistream.engine.code_table import CodeTable, insert_code, remove_code
+from semistream.engine.code_table import CodeTable
 from semistream.engine.evicted_codes import EvictedCodes
 from semistream.engine.row_sizes import count_within
 from semistream.engine.slot_rows import SlotRows
+from semistream.engine.tuple_cache_kernels import count_use, fill, put_elsewhere, take_out, vacate
 from semistream.policies.contract import Replacement
 
 _MOST_SORTED = np.iinfo(np.uint16).max
@@ -114,7 +113,7 @@ class TupleCache:
 
     def use(self, slots: Int64Array) -> int:
         """Count a use of each slot; return how many of them stand for keys that the master table does not have."""
-        return int(_count_use(self._frequencies, self._absent, slots))
+        return int(count_use(self._frequencies, self._absent, slots))
 
     def age(self, halvings: int) -> None:
         """Halve all counts of use so often, so that what was used long ago makes room for what is used now."""
@@ -166,7 +165,7 @@ class TupleCache:
         codes, worth = codes[new], worth[new]
         slots = self._make_room(worth)
         new = new[: len(slots)]
-        _fill(
+        fill(
             *self._table.parts,
             self._codes,
             self._frequencies,
@@ -229,8 +228,8 @@ class TupleCache:
         goes = np.zeros(self.count, dtype=np.bool_)
         goes[slots] = True
         holes, movers = np.flatnonzero(goes[:count]), count + np.flatnonzero(~goes[count:])
-        _take_out(*self._table.parts, codes)
-        _put_elsewhere(*self._table.parts, self._codes, movers, holes)
+        take_out(*self._table.parts, codes)
+        put_elsewhere(*self._table.parts, self._codes, movers, holes)
         for array in (self._codes, self._frequencies, self._frequencies_before, self._absent):
             array[holes] = array[movers]
         if self._rows is not None:
@@ -255,7 +254,7 @@ class TupleCache:
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
         overwritten = np.empty(len(victims), dtype=np.int64)
         least = worth[fresh:] if self._replacement.keeps_better else _NOTHING
-        vacated = int(_vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
+        vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
         self.evicted.add(overwritten[:vacated])
         self.evictions += vacated
         return np.concatenate([slots, victims[:vacated]]) if fresh else victims[:vacated]
@@ -302,81 +301,3 @@ class TupleCache:
         assert np.array_equal(self._table.find(used), np.arange(self.count))
         if self._rows is not None:
             self._rows._check()
-
-
-@kernel
-def _count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array) -> int:
-    count = 0
-    for index in range(slots.shape[0]):
-        frequencies[slots[index]] += 1
-        count += absent[slots[index]]
-    return count
-
-
-@kernel
-def _vacate(
-    table: Int64Array,
-    table_slots: Int32Array,
-    shift: int,
-    cached: Int64Array,
-    frequencies: Int32Array,
-    victims: Int64Array,
-    worth: Int32Array,
-    overwritten: Int64Array,
-) -> Any:
-    """Take the codes of victims out of the table and list them, up to the first that newcomers are not worth more than.
-
-    All of them if no worth is given. Returns how many.
-    """
-    for index in range(victims.shape[0]):
-        slot = victims[index]
-        if worth.shape[0] > 0 and frequencies[slot] >= worth[index]:
-            return index
-        overwritten[index] = cached[slot]
-        remove_code(table, table_slots, shift, cached[slot])
-    return victims.shape[0]
-
-
-@kernel
-def _take_out(table: Int64Array, table_slots: Int32Array, shift: int, codes: Int64Array) -> None:
-    for index in range(codes.shape[0]):
-        remove_code(table, table_slots, shift, codes[index])
-
-
-@kernel
-def _put_elsewhere(
-    table: Int64Array,
-    table_slots: Int32Array,
-    shift: int,
-    cached: Int64Array,
-    slots: Int64Array,
-    targets: Int64Array,
-) -> None:
-    """Let the codes of some slots have others."""
-    for index in range(slots.shape[0]):
-        remove_code(table, table_slots, shift, cached[slots[index]])
-        insert_code(table, table_slots, shift, cached[slots[index]], targets[index])
-
-
-@kernel
-def _fill(
-    table: Int64Array,
-    table_slots: Int32Array,
-    shift: int,
-    cached: Int64Array,
-    frequencies: Int32Array,
-    frequencies_before: Int32Array,
-    is_absent: BoolArray,
-    slots: Int64Array,
-    codes: Int64Array,
-    worth: Int32Array,
-    absent: bool,
-) -> None:
-    """Let codes have slots, one each."""
-    for index in range(slots.shape[0]):
-        slot = slots[index]
-        insert_code(table, table_slots, shift, codes[index], slot)
-        cached[slot] = codes[index]
-        frequencies[slot] = worth[index]
-        frequencies_before[slot] = worth[index]
-        is_absent[slot] = absent
