@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import RLock
 
@@ -99,6 +100,8 @@ class Output:
         self._held_bytes = 0
         """What has been made and not been handed out, be it pending or just on its way."""
         self._unfinished = 0
+        self.at_room: Callable[[], None] | None = None
+        """Called when more may be found again after so much was held that none should be."""
         verify = not codec.exact
         keys_at = tuple(stream_rows.schema.get_field_index(name) for name in plan.stream_keys)
         row_bytes = stream_rows.sizes.fixed_bytes
@@ -247,7 +250,7 @@ class Output:
             if not answer.is_finished:
                 pending.unfinished.appendleft(answer)
                 continue
-            with self._lock:
+            with self._released():
                 self._unfinished -= 1
 
     def _assembled(self, made: deque[_Made]) -> pa.RecordBatch:
@@ -264,10 +267,20 @@ class Output:
         else:
             stream = self._rows.take(_joined([rows.tuples for rows in some]))
             self._rows.free(_joined([rows.done for rows in some]))
-        with self._lock:
+        with self._released():
             self._held_bytes -= size_bytes
             self._mean_row_bytes += (size_bytes / stream.num_rows - self._mean_row_bytes) * _ROWS_WEIGHT
         return self._plan.assemble(stream, concatenate(masters) if masters else None)
+
+    @contextmanager
+    def _released(self) -> Iterator[None]:
+        """Hold the lock while less is held than before, and tell whoever waits for that."""
+        with self._lock:
+            was_overdue = self.is_overdue
+            yield
+            is_free = was_overdue and not self.is_overdue
+        if is_free and self.at_room is not None:
+            self.at_room()
 
     # How rows are made.
 

@@ -64,6 +64,12 @@ class SideBySideLoop(JoinLoop):
         self._input_over = False
         """No tuple will come any more; set by the stream phase for the disk phase, if that is to finish by demand."""
         self._failure: BaseException | None = None
+        if self._output is not None:
+            self._output.at_room = self._wake_up
+
+    def _wake_up(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     @property
     def handover_count(self) -> int:
