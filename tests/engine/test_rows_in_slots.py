@@ -85,15 +85,35 @@ def test_slots_hold_what_was_put_last(schema: pa.Schema, seed: int) -> None:
             assert kept.take(asked).to_pylist() == [model[slot] for slot in asked.tolist()]
 
 
-def test_slots_can_be_numbered_anew() -> None:
-    kept = SlotRows(SCHEMA, 10, variable_bytes=2000)
+def test_rows_can_move_to_empty_slots() -> None:
+    kept = SlotRows(SCHEMA, 10, variable_bytes=4000)
     batch = rows_of(0, 10)
     kept.put(np.arange(10), batch, np.arange(10))
     kept.drop(np.array([1, 4, 9]))
-    left = np.array([0, 2, 3, 5, 6, 7, 8])
-    kept.renumber(left)
+    kept.move(np.array([8, 7]), np.array([1, 4]))
     kept._check()
-    assert kept.take(np.arange(7)).to_pylist() == [batch.to_pylist()[slot] for slot in left]
+    assert kept.take(np.arange(7)).to_pylist() == [batch.to_pylist()[row] for row in [0, 8, 2, 3, 7, 5, 6]]
+    assert not kept.variable_bytes(np.array([7, 8, 9])).any()
+
+
+def test_rows_of_slots_take_what_their_variable_columns_hold() -> None:
+    kept = SlotRows(SCHEMA, 60, variable_bytes=30_000)
+    batch = rows_of(0, 60)
+    kept.put(np.arange(60), batch, np.arange(60))
+    sizes = kept.variable_bytes(np.arange(60))
+    assert sizes.tolist() == kept.sizes.of(batch, np.arange(60)).tolist()
+    free = kept.free_bytes()
+    kept.drop(np.arange(30))
+    assert kept.free_bytes(30_000) > free
+
+
+def test_all_columns_of_strings_share_the_bytes() -> None:
+    schema = pa.schema([("short", pa.string()), ("long", pa.string())])
+    kept = SlotRows(schema, 10, variable_bytes=1250)
+    kept.put(np.array([0]), pa.RecordBatch.from_pydict({"short": ["x"], "long": ["y" * 999]}), np.array([0]))
+    assert kept.free_bytes() == 0
+    kept.put(np.array([0]), pa.RecordBatch.from_pydict({"short": ["y" * 999], "long": ["x"]}), np.array([0]))
+    assert kept.take(np.array([0])).to_pylist() == [{"short": "y" * 999, "long": "x"}]
 
 
 @pytest.mark.parametrize("seed", range(4))

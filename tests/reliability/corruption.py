@@ -15,7 +15,7 @@ from semistream.core.errors import SemistreamError
 from semistream.store.paged_file import manifest, pins
 from semistream.store.paged_file.system import installed
 
-CASES = 100
+CASES = 105
 DAMAGES_OF_A_CASE = 100
 Damage = Callable[[bytes, np.random.Generator], bytes]
 
@@ -98,7 +98,7 @@ def _sample(folder: Path) -> Sample:
     tried = sample(folder / "t")
     pins.pin(tried.path, "query", 7)
     pins.pin(tried.path, "other", 6)
-    save_hot_rows(tried.path, "saved")
+    save_hot_rows(tried.path, "of other columns", "another kind of cache")
     return tried
 
 

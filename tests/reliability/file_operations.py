@@ -22,7 +22,7 @@ from semistream.store.paged_file.system import installed
 
 _POWER_LOSSES_AT_A_CALL = 4
 _BYTECODES_OF_A_CASE = 60
-_BYTECODE_CASES = 10
+_BYTECODE_CASES = 5
 _TRACED = ("store/paged_file", "spark/hot_rows")
 
 

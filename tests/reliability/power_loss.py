@@ -80,6 +80,7 @@ class RecordingSystem(WatchedSystem):
         """Note what was done."""
         if call == "open":
             place = arguments[0] if arguments[0] in self._folders else self._id(arguments[0])
+            self._open.pop(result, None)  # not all are closed by a call
             if place is not None:
                 self._open[result] = place
         elif call == "close":

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import corruption
 import file_operations
+import memory
+import real_signals
+import worker_memory
 import writers_and_readers
 from campaign import Promise
 from exactly_once import EXACTLY_ONCE
@@ -15,8 +18,11 @@ PROMISES: dict[str, Promise] = {
     promise.name: promise
     for promise in (
         file_operations.PROMISE,
+        real_signals.PROMISE,
         corruption.PROMISE,
         writers_and_readers.PROMISE,
+        memory.PROMISE,
+        worker_memory.PROMISE,
         EXACTLY_ONCE,
         SECOND_PIPELINE,
         RACING_ATTEMPTS,

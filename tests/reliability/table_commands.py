@@ -78,17 +78,17 @@ def sample(path: Path) -> Sample:
     return Sample(path, {1: first, 2: second, 3: third, 4: fourth})
 
 
-def hot_rows_file(path: Path) -> HotRowsFile:
+def hot_rows_file(path: Path, kind: str = "some kind of cache") -> HotRowsFile:
     """Return the file of rows that a worker has saved."""
-    return HotRowsFile(path, "some kind of cache")
+    return HotRowsFile(path, kind)
 
 
-def save_hot_rows(path: Path, text: str) -> None:
+def save_hot_rows(path: Path, text: str, kind: str = "some kind of cache") -> None:
     """Save rows as a worker does."""
     codes = np.arange(40, dtype=np.int64)
     rows = pa.record_batch({"v": [f"{text} {code}" for code in codes]})
     hot = HotRows(codes, np.ones(40, dtype=np.int32), rows, np.array([1000], dtype=np.int64))
-    hot_rows_file(path).save([hot], rows.schema, 4, "identity")
+    hot_rows_file(path, kind).save([hot], rows.schema, 4, "identity")
 
 
 def saved_hot_rows(path: Path) -> list[str]:

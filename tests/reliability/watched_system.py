@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from semistream.store.paged_file.system import System
@@ -79,6 +81,7 @@ class FailingSystem(WatchedSystem):
         self._left = at
         self._dead = False
         self._held: set[int] = set()
+        self._locked: set[int] = set()
 
     def before(self, call: str, arguments: tuple[Any, ...]) -> None:
         """Fail instead of the call, or be interrupted before it."""
@@ -101,6 +104,9 @@ class FailingSystem(WatchedSystem):
         """Be interrupted after the call."""
         if call == "open":
             self._held.add(result)
+        elif call == "lock":
+            self._held.discard(arguments[0])
+            self._locked.add(arguments[0])
         elif call == "close":
             self._held.discard(arguments[0])
         if not self._left and self._way.endswith("after"):
@@ -115,7 +121,11 @@ class FailingSystem(WatchedSystem):
     def _strike(self) -> None:
         if self._way.startswith("SIGKILL"):
             self._dead = True
+            # As the kernel does. What is locked belongs to file objects, which close it themselves.
             for descriptor in self._held:
-                os.close(descriptor)  # as the kernel does, so that locks are freed
+                os.close(descriptor)
+            for descriptor in self._locked:
+                with suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
             raise Killed
         raise KeyboardInterrupt if self._way.startswith("SIGINT") else SystemExit(143)

@@ -193,4 +193,4 @@ def test_workers_that_need_more_than_there_is_are_warned_about(spark: SparkSessi
     told = memory_warning(spark, WorkerMemory(1_000, 2, 10**12))
     assert told is not None
     assert "lower [join] memory" in told
-    assert str(WorkerMemory(2, 2, 64_000_000)) == "1.1 GB for 4 workers of 220.0 MB and a budget of 64.0 MB each"
+    assert str(WorkerMemory(2, 2, 64_000_000)) == "1.5 GB for 4 workers of 375.6 MB, with a budget of 64.0 MB each"

@@ -52,7 +52,7 @@ def test_a_row_whose_master_row_is_too_large_goes_to_the_dead_letters(tmp_path: 
 @pytest.mark.parametrize("order", ORDERS)
 def test_without_dead_letters_it_is_a_named_error(tmp_path: Path, order: Order) -> None:
     task = enrich_task(fat_master(tmp_path), SALES.schema, on="key", order=order)
-    with pytest.raises(RowTooLargeError, match="give more memory"):
+    with pytest.raises(RowTooLargeError, match="give at least"):
         run_task(task, handed_over(SALES))
     output, _ = run_task(task, handed_over(SALES.filter(pa.array([True, False, True, False, True]))))
     assert output.num_rows == 3, "the worker goes on"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from table_model import all_rows
 
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError
 from semistream.store.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore
+from semistream.store.paged_file import PagedFileStore, manifest
 from semistream.store.paged_file import page_index as page_index_module
 
 
@@ -88,6 +90,17 @@ def test_vacuum_leaves_what_somebody_reads_until_it_is_closed(table: MasterTable
         assert table.vacuum(keep_for=0)["reasons"] == {1: ["being read"], 4: ["newest"]}
         assert len(all_rows(store)) == 5000
     assert table.vacuum(keep_for=0)["kept"] == [4]
+
+
+def test_vacuum_keeps_what_was_current_a_moment_ago(table: MasterTable) -> None:
+    assert table.vacuum()["kept"] == [1, 2, 3, 4]
+    now = time.time()
+    for version, minutes in ((1, 90), (2, 60), (3, 20), (4, 5)):
+        os.utime(table.path / manifest.manifest_name(version), (now, now - 60 * minutes))
+    # Version 3 is 20 minutes old, but was current until version 4 came, 5 minutes ago.
+    freed = table.vacuum()
+    assert freed["reasons"] == {3: ["current until 5 minutes ago"], 4: ["newest"]}
+    assert table.vacuum(keep_for="4 minutes")["kept"] == [4]
 
 
 def test_vacuum_must_keep_a_version(table: MasterTable) -> None:

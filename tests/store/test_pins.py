@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pytest
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.store.master_table import MasterTable
 from semistream.store.paged_file import pins
+from semistream.store.paged_file.system import System, installed
 
 
 @pytest.fixture
@@ -139,6 +142,87 @@ def test_a_damaged_pin_is_told_in_one_sentence(table: MasterTable, content: byte
         pins.pin(table.path, "query", 0)
     with pytest.raises(SemistreamError, match=r"0\.json"):
         table.vacuum()
+
+
+def test_no_single_flipped_bit_of_a_pin_reads_as_another_version(table: MasterTable) -> None:
+    for version in range(2, 12):
+        table.merge(rows(version))
+    assert pins.pin(table.path, "query", 0) == 11
+    path = table.path / "pins" / "query" / "0.json"
+    whole = path.read_bytes()
+    for place in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        try:
+            assert pins.pin(table.path, "query", 0) == 11
+        except SemistreamError as error:
+            if "0.json is damaged" not in str(error):
+                raise
+
+
+def test_the_pin_of_another_batch_or_query_in_its_place_is_noticed(table: MasterTable) -> None:
+    pins.pin(table.path, "query", 0)
+    pins.pin(table.path, "other", 1)
+    table.merge(rows(2))
+    pins.pin(table.path, "query", 1)
+    folder = table.path / "pins" / "query"
+    for other in (folder / "0.json", table.path / "pins" / "other" / "1.json"):
+        (folder / "1.json").write_bytes(other.read_bytes())
+        with pytest.raises(SemistreamError, match=r"1\.json is damaged"):
+            pins.pin(table.path, "query", 1)
+
+
+def test_pins_of_an_earlier_semistream_stay_readable(table: MasterTable) -> None:
+    table.merge(rows(2))
+    folder = table.path / "pins" / "query"
+    folder.mkdir(parents=True)
+    (folder / "0.json").write_text('{"version": 1}')
+    assert pins.pin(table.path, "query", 0) == 1
+    assert table.vacuum(keep_for=0)["kept"] == [1, 2]
+
+
+def test_an_error_of_the_disk_while_a_pin_is_read_is_named(table: MasterTable) -> None:
+    pins.pin(table.path, "query", 0)
+
+    class BadDisk(System):
+        def read_into(self, descriptor: int, view: memoryview, offset: int) -> int:
+            del descriptor, view, offset
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with installed(BadDisk()), pytest.raises(SemistreamError, match=r"0\.json cannot be read \(Input/output error\)"):
+        pins.pin(table.path, "query", 0)
+
+
+def test_only_queries_that_have_pinned_nothing_for_long_lose_their_pins(table: MasterTable) -> None:
+    for query in ("gone", "idle", "new"):
+        pins.pin(table.path, query, 0)
+    table.merge(rows(2))
+    pins.pin(table.path, "idle", 1)
+    table.merge(rows(3))
+    now = time.time()
+    for query, batch, days in (("gone", 0, 9), ("idle", 0, 9), ("idle", 1, 2), ("new", 0, 0)):
+        os.utime(table.path / "pins" / query / f"{batch}.json", (now, now - days * 86_400))
+    ages = {(found.owner, found.batch): round(found.age_seconds / 86_400) for found in pins.pins_of(table.path)}
+    assert ages == {("gone", 0): 9, ("idle", 0): 9, ("idle", 1): 2, ("new", 0): 0}
+    freed = table.vacuum(keep_for=0, pins_older_than="7 days")
+    assert freed["queries"] == ["gone"]
+    assert freed["kept"] == [1, 2, 3]
+    freed = table.vacuum(keep_for=0, pins_older_than="1 day")
+    assert (freed["queries"], freed["kept"]) == (["idle"], [1, 3])
+    assert freed["reasons"][1] == ["pinned by query new, batch 0, 0 seconds ago"]
+    assert pins.pin(table.path, "idle", 1) == 3, "should it come back, it goes on with the newest version"
+
+
+def test_a_vacuum_removes_what_was_left_of_half_written_pins(table: MasterTable) -> None:
+    pins.pin(table.path, "query", 0)
+    left = table.path / "pins" / "query" / f".{'a' * 32}"
+    left.write_text("half")
+    table.vacuum(keep_for=0)
+    assert left.exists(), "somebody may be writing it"
+    os.utime(left, (0, time.time() - 7200))
+    table.vacuum(keep_for=0)
+    assert not left.exists()
 
 
 @pytest.mark.parametrize("batch", [-1, True])

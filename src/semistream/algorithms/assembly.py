@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from semistream.algorithms.recipe import RANGES, BlockCaching, PagePinning, Recipe, Setting, TupleCaching
-from semistream.core.budget import MemoryBudget
+from semistream.core.budget import MemoryBudget, format_bytes_up
 from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import SSD
-from semistream.core.errors import InvalidSettingError
+from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
 from semistream.engine.balance import MemoryBalance
@@ -21,6 +21,7 @@ from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.loop import JoinLoop
 from semistream.engine.measured_costs import MeasuredCosts
+from semistream.engine.memory_advice import memory_needed
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.partitions import Partitions
@@ -38,6 +39,10 @@ from semistream.store.contract import MasterStore
 
 _PARTITION_SHARE = 0.25
 """Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
+_ADMITTED_SHARE = 32
+"""Copies of rows that enter the cache together may take one part in so many of the memory."""
+_LEAST_VARIABLE_BYTES = 32.0
+"""Strings of the first rows may be short by chance: room is made for so much in each variable column at least."""
 _ONE_IN = 8
 """In real time: a cache that answers next to nothing is asked, and learns, once in so many times."""
 
@@ -81,15 +86,19 @@ class Assembly:
         self._parameters = {**recipe.parameters, **(parameters or {})}
         self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
         self._side_by_side = _runs_side_by_side(recipe, self._parameters, on_model_clock=clock.is_model)
-        self._split = self._adapted_split(accounting, is_cache_given="cache_share" in (parameters or {}))
+        self._is_cache_given = "cache_share" in (parameters or {})
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
-        self.sizes = self._sizes(accounting)
+        self.largest_row_bytes = budget.total_bytes // ROW_SHARE
+        """What a stream row, or a page of the master table, may take."""
+        try:
+            self._split, self.sizes = self._divided(budget, accounting)
+        except BudgetTooSmallError as error:
+            raise self._advised(error, accounting) from None
         self._finish_bytes = 0
         if finish_by_demand:  # by then no other read is under way and no input comes
             held = budget.by_component()
             self._finish_bytes = held["disk buffer"] + held["input"]
-        self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         largest_bytes = self.largest_row_bytes if plan is not None else None
         partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
         self.reader = PartitionReader(store, partitions, clock, self.stats)
@@ -160,8 +169,6 @@ class Assembly:
                 unique=store.unique,
                 batch_bytes=sizes.output_bytes,
                 most_slots=max(1, sizes.output_slots // 2),
-                stream_row_bytes=self._stream_row_bytes,
-                master_row_bytes=SlotRows.slot_bytes(self._cached_schema) + _variable_bytes(store, self._columns),
                 dead_letters=self._dead_letters,
             )
         if self.cache is None:
@@ -193,6 +200,7 @@ class Assembly:
             "output": output,
             "stream_rows": rows,
             "finish_bytes": self._finish_bytes,
+            "run_bytes": sizes.run_bytes if self.plan is not None else 0,
         }
 
     def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
@@ -204,9 +212,29 @@ class Assembly:
         sizes = self.sizes
         return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
 
-    def _adapted_split(self, accounting: str, *, is_cache_given: bool) -> Split:
+    def _divided(self, budget: MemoryBudget, accounting: str) -> tuple[Split, Sizes]:
+        """Divide a budget among the parts of the join."""
+        split = self._adapted_split(accounting, budget.total_bytes)
+        return split, self._sizes(split, budget, accounting)
+
+    def _advised(self, error: BudgetTooSmallError, accounting: str) -> BudgetTooSmallError:
+        """Return the error with the memory that would be enough, found by trying."""
+
+        def fits(memory: int) -> bool:
+            try:
+                self._divided(MemoryBudget(memory), accounting)
+            except BudgetTooSmallError:
+                return False
+            return True
+
+        enough = memory_needed(fits, self.budget.total_bytes)
+        return BudgetTooSmallError(
+            f"{str(error).removesuffix('.')}: give at least about {format_bytes_up(enough)}.", enough
+        )
+
+    def _adapted_split(self, accounting: str, memory: int) -> Split:
         """Return how the recipe divides memory, with what it leaves open set as suits the clock, the disk and rows."""
-        split, costs, memory = self.recipe.split(self._parameters), self._costs, self.budget.total_bytes
+        split, costs = self.recipe.split(self._parameters), self._costs
         changes: dict[str, Any] = {}
         buffers = run_buffers_for(costs, memory, on_model_clock=self.clock.is_model, accounting=accounting)
         runs_share = split.runs_share
@@ -222,38 +250,45 @@ class Assembly:
             changes["least_partition_bytes"] = latency_bytes * _PARTITION_SHARE
         if self.plan is not None:  # rows have their places for good
             changes["table_if_it_fits"] = False
-            if "balance" in self._parameters and not is_cache_given and not self.clock.is_model:
+            if "balance" in self._parameters and not self._is_cache_given and not self.clock.is_model:
                 # No balance will make the cache smaller, and the buffers of rows leave half of the memory to share.
                 changes["cache_share"] = split.cache_share / 2
         return replace(split, **changes)
 
-    def _sizes(self, accounting: str) -> Sizes:
+    def _sizes(self, split: Split, budget: MemoryBudget, accounting: str) -> Sizes:
         if accounting == "papers":
-            return papers_sizes(self._split, self._store, self.budget)
+            return papers_sizes(split, self._store, budget)
         if accounting == "real":
             return real_sizes(
-                self._split,
+                split,
                 self._store,
-                self.budget,
+                budget,
                 slot_bytes=StreamRows.slot_bytes(self._stream_schema) if self._stream_schema is not None else 0,
                 stream_row_bytes=self._stream_row_bytes,
                 stream_variable_bytes=self._stream_variable_bytes(),
+                largest_variable_bytes=self._bytes_for_row(budget.total_bytes // ROW_SHARE),
                 cached_slot_bytes=SlotRows.slot_bytes(self._cached_schema),
                 cached_variable_bytes=_variable_bytes(self._store, self._columns),
             )
         raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
 
     def _stream_variable_bytes(self) -> float:
-        if self._stream_schema is None or all(fixed_width(field.type) is not None for field in self._stream_schema):
+        if self._stream_schema is None:
             return 0.0
-        return max(8.0, self._stream_row_bytes - sum(fixed_width(field.type) or 0 for field in self._stream_schema))
+        widths = [fixed_width(field.type) for field in self._stream_schema]
+        least = _LEAST_VARIABLE_BYTES * widths.count(None)
+        return max(least, self._stream_row_bytes - sum(width or 0 for width in widths)) if least else 0.0
+
+    def _bytes_for_row(self, row_bytes: int) -> int:
+        return SlotRows.bytes_for(self._stream_schema, row_bytes) if self._stream_schema is not None else 0
 
     def _cache(self, setting: Setting) -> CacheStage | None:
         caching, sizes = self.recipe.caching, self.sizes
         if isinstance(caching, PagePinning):
-            return PinnedPages(ResidentPages(setting.partition_count, min(sizes.cache_blocks, setting.partition_count)))
+            blocks = min(sizes.cache_blocks, setting.partition_count)
+            return PinnedPages(ResidentPages(setting.partition_count, blocks, sizes.cache_bytes))
         if isinstance(caching, BlockCaching):
-            resident = ResidentPages(setting.partition_count, sizes.cache_blocks)
+            resident = ResidentPages(setting.partition_count, sizes.cache_blocks, sizes.cache_bytes)
             utility = BlockUtility(setting.partition_count)
             return UsefulBlocks(resident, utility, slots_per_block=sizes.slots_per_block if caching.adapt else 0)
         if isinstance(caching, TupleCaching) and sizes.cache_tuples:
@@ -271,6 +306,7 @@ class Assembly:
                 one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
                 seed=setting.seed,
                 stats=self.stats,
+                most_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
             )
         return None
 

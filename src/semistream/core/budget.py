@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from threading import Lock
 
@@ -40,6 +41,16 @@ def format_bytes(size: float) -> str:
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
     return f"{int(size)} bytes"
+
+
+def format_bytes_up(size: float) -> str:
+    """Return `size` for people, rounded up, e.g. "65 MB" for what is enough."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if size >= 100 * factor:
+            return f"{math.ceil(size / factor)} {unit}"
+        if size >= factor:
+            return f"{math.ceil(size * 10 / factor) / 10:.1f} {unit}"
+    return f"{math.ceil(size)} bytes"
 
 
 class MemoryBudget:

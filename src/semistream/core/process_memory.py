@@ -9,6 +9,7 @@ import pyarrow as pa
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 _LEAST_BYTES = 131_072
 _MOST_BYTES = 32 * 2**20
 _SHARE = 16
@@ -29,3 +30,5 @@ def return_freed_memory(budget_bytes: int) -> None:
             kept = min(max(budget_bytes // _SHARE, _LEAST_BYTES), _MOST_BYTES)
             for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
                 set_option(option, kept)
+            # Each thread would keep so much in an arena of its own, and what one frees no other could use.
+            set_option(_M_ARENA_MAX, 1)

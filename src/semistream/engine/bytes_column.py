@@ -1,4 +1,4 @@
-"""One column of strings or bytes in slots that are reused."""
+"""Columns of strings or bytes in slots that are reused, in one heap."""
 
 from __future__ import annotations
 
@@ -12,45 +12,86 @@ from semistream.core.compile import kernel
 from semistream.core.memory_copy import copy_bytes
 
 
-class BytesColumn:
-    """Strings or bytes by slot number, in a heap of about `limit_bytes` that is compacted when it is full.
+def offsets_of(column: pa.Array) -> Any:
+    """Return where the values of a column of strings or bytes begin and end, one number more than there are values."""
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return _NO_OFFSETS
+    types = pa.types
+    is_large = types.is_large_string(column.type) or types.is_large_binary(column.type)
+    return np.frombuffer(buffer, dtype=np.int64 if is_large else np.int32)[column.offset :]
 
-    Values are appended to the heap; what a slot held before is garbage until the next compaction. A value that does
-    not fit even then makes the heap grow: who puts values in must keep to `has_room`.
+
+class BytesHeap:
+    """The bytes of numbered values, in memory of `size_bytes` that is compacted when it is full.
+
+    Values are appended; what a number held before is garbage until the next compaction. Garbage may take a fifth of the
+    memory at least, so that compactions are rare. Who puts values in must see to it that they fit: the memory never
+    grows.
     """
 
-    SLOT_BYTES = 12
+    VALUE_BYTES = 12
+    GARBAGE = 1.25
+    """The memory is so many times what may be live."""
 
-    def __init__(self, data_type: pa.DataType, slots: int, limit_bytes: int) -> None:
+    def __init__(self, values: int, size_bytes: int) -> None:
+        self.limit_bytes = int(size_bytes / self.GARBAGE)
+        self.live_bytes = 0
+        self.starts = np.zeros(values, dtype=np.int64)
+        self.lengths = np.full(values, _EMPTY, dtype=np.int32)
+        self.memory = np.empty(max(64, size_bytes), dtype=np.uint8)
+        self._used = 0
+
+    @property
+    def free_bytes(self) -> int:
+        """How many more bytes fit."""
+        return self.limit_bytes - self.live_bytes
+
+    def reserve(self, extra_bytes: int) -> int:
+        """Return where so many bytes can be appended that are live from now on."""
+        if self._used + extra_bytes > len(self.memory):
+            self._compact()
+            if self._used + extra_bytes > len(self.memory):
+                raise AssertionError(
+                    f"{extra_bytes} bytes do not fit: {self.live_bytes} of {len(self.memory)} are live"
+                )
+        first = self._used
+        self._used += extra_bytes
+        self.live_bytes += extra_bytes
+        return first
+
+    def _compact(self) -> None:
+        live = np.flatnonzero(self.lengths > 0)
+        live = live[np.argsort(self.starts[live], kind="stable")]
+        self._used = int(_move(self.memory, self.starts, self.lengths, live))
+
+    def _check(self) -> None:
+        """Assert every invariant, slowly."""
+        assert self.live_bytes == int(self.lengths[self.lengths > 0].sum())
+        assert self.live_bytes <= self._used <= len(self.memory)
+
+
+class BytesColumn:
+    """Strings or bytes by slot number: the values of a heap from `first` on, one a slot."""
+
+    def __init__(self, data_type: pa.DataType, slots: int, heap: BytesHeap, first: int) -> None:
         self._type = data_type
         large = pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type)
         self._offset_type = np.int64 if large else np.int32
-        self._limit_bytes = limit_bytes
-        self._heap = np.empty(max(64, limit_bytes), dtype=np.uint8)
-        self._used = 0
-        self._live_bytes = 0
-        self._starts = np.zeros(slots, dtype=np.int64)
-        self._lengths = np.full(slots, _EMPTY, dtype=np.int32)
-
-    def has_room(self, extra_bytes: int) -> bool:
-        """Say whether values of this size fit the limit."""
-        return self._live_bytes + extra_bytes <= self._limit_bytes
+        self._heap = heap
+        self._starts = heap.starts[first : first + slots]
+        self._lengths = heap.lengths[first : first + slots]
 
     def put(self, slots: Int64Array, column: pa.Array, rows: Int64Array) -> None:
-        """Write the values at some rows of a column into slots."""
-        offsets = np.frombuffer(column.buffers()[1], dtype=self._offset_type)[column.offset :]
+        """Write the values at some rows of a column into empty slots; they must fit the heap."""
+        offsets = offsets_of(column)
         data = column.buffers()[2]
         values = np.frombuffer(data, dtype=np.uint8) if data is not None else _NOTHING
-        self.drop(slots)
-        extra = int(_total(offsets, rows))
-        if self._used + extra > len(self._heap):
-            self._compact(extra)
-        _append(self._heap, self._used, self._starts, self._lengths, slots, values, offsets, rows)
-        self._used += extra
-        self._live_bytes += extra
+        first = self._heap.reserve(int(_total(offsets, rows)))
+        _append(self._heap.memory, first, self._starts, self._lengths, slots, values, offsets, rows)
         if column.null_count:
             null = column.is_null().to_numpy(zero_copy_only=False)[rows]
-            self._live_bytes -= int(self._lengths[slots[null]].sum())
+            self._heap.live_bytes -= int(self._lengths[slots[null]].sum())
             self._lengths[slots[null]] = _NULL
 
     def take(self, slots: Int64Array) -> pa.Array:
@@ -58,7 +99,7 @@ class BytesColumn:
         offsets = np.zeros(len(slots) + 1, dtype=self._offset_type)
         total, nulls = _offsets(self._lengths, slots, offsets)
         data = np.empty(total, dtype=np.uint8)
-        _copy(self._heap, self._starts, slots, offsets, data)
+        _copy(self._heap.memory, self._starts, slots, offsets, data)
         mask = None
         if nulls:
             mask = pa.py_buffer(np.packbits(self._lengths[slots] != _NULL, bitorder="little"))
@@ -66,35 +107,27 @@ class BytesColumn:
 
     @property
     def parts(self) -> tuple[UInt8Array, Int64Array, Int32Array]:
-        """The heap, and of each slot where its value starts in it and how long it is: -1 if it is null."""
-        return self._heap, self._starts, self._lengths
+        """The bytes of the heap, and of each slot where its value starts and how long it is: -1 if it is null."""
+        return self._heap.memory, self._starts, self._lengths
+
+    def add_lengths(self, slots: Int64Array, sizes: Int64Array) -> None:
+        """Add the bytes of the value of each slot to its size."""
+        _add_lengths(self._lengths, slots, sizes)
 
     def drop(self, slots: Int64Array) -> None:
         """Forget the values of slots."""
-        self._live_bytes -= _forget(self._lengths, slots)
+        self._heap.live_bytes -= _forget(self._lengths, slots)
 
-    def renumber(self, kept: Int64Array) -> None:
-        """Keep only these slots, numbered in this order."""
-        self._starts, self._lengths = self._starts[kept], self._lengths[kept]
-
-    def _compact(self, extra: int) -> None:
-        live = np.flatnonzero(self._lengths > 0)
-        live = live[np.argsort(self._starts[live], kind="stable")]
-        heap = self._heap
-        if self._live_bytes + extra > len(heap):
-            heap = np.empty(int(1.25 * (self._live_bytes + extra)), dtype=np.uint8)
-        self._used = int(_move(self._heap, heap, self._starts, self._lengths, live))
-        self._heap = heap
-
-    def _check(self) -> None:
-        """Assert every invariant, slowly."""
-        assert self._live_bytes == int(self._lengths[self._lengths > 0].sum())
-        assert self._live_bytes <= self._used <= len(self._heap)
+    def move(self, slots: Int64Array, targets: Int64Array) -> None:
+        """Let empty slots hold the values of others, which are empty afterwards."""
+        self._starts[targets], self._lengths[targets] = self._starts[slots], self._lengths[slots]
+        self._lengths[slots] = _EMPTY
 
 
 _EMPTY = -2
 _NULL = -1
 _NOTHING = np.empty(0, dtype=np.uint8)
+_NO_OFFSETS = np.zeros(1, dtype=np.int32)
 
 
 @kernel
@@ -157,14 +190,22 @@ def _forget(lengths: Int32Array, slots: Int64Array) -> int:
 
 
 @kernel
-def _move(old: UInt8Array, new: UInt8Array, starts: Int64Array, lengths: Int32Array, live: Int64Array) -> int:
-    # In order of place, so that moving down inside one heap never overwrites what is still to be moved.
+def _add_lengths(lengths: Int32Array, slots: Int64Array, sizes: Int64Array) -> None:
+    for index in range(slots.shape[0]):
+        sizes[index] += max(np.int64(0), np.int64(lengths[slots[index]]))
+
+
+@kernel
+def _move(memory: UInt8Array, starts: Int64Array, lengths: Int32Array, live: Int64Array) -> int:
+    # In order of place, so that moving down never overwrites what is still to be moved.
     used = 0
     for index in range(live.shape[0]):
-        slot = live[index]
-        start = starts[slot]
-        for byte in range(lengths[slot]):  # not a block copy: inside one heap the two may overlap
-            new[used + byte] = old[start + byte]
-        starts[slot] = used
-        used += lengths[slot]
+        value = live[index]
+        start = starts[value]
+        if start != used:
+            gap = start - used
+            for moved in range(0, lengths[value], gap):  # blocks that do not overlap with where they come from
+                copy_bytes(memory, used + moved, memory, start + moved, min(gap, lengths[value] - moved))
+            starts[value] = used
+        used += lengths[value]
     return used

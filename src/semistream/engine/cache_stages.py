@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
+from semistream.engine.matching import match
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
@@ -49,6 +50,13 @@ class CacheStage(ABC):
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
         """Return for each tuple where its answer is, or -1."""
         raise AssertionError("this stage does not probe on arrival")
+
+    def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:  # noqa: ARG002
+        """Return how many of the first slots can be answered so that rows of `limit_bytes` are made, at least one.
+
+        A row takes `each_bytes` besides what a variable column adds. Answers from pages are made when there is room.
+        """
+        return len(slots)
 
     def answer(
         self,
@@ -102,7 +110,10 @@ class PinnedPages(CacheStage):
     def load(self, reader: PartitionReader) -> None:
         """Read the pinned partitions."""
         for partition in islice(reader.readable(), self.resident.capacity):
-            self.resident.put(partition, reader.read(np.array([partition], dtype=np.int64), sequential=True))
+            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            if not self.resident.has_room(pages):
+                return
+            self.resident.put(partition, pages)
 
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:
         """Take all tuples that wait for a pinned partition."""
@@ -149,19 +160,20 @@ class UsefulBlocks(CacheStage):
         self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
     ) -> int:
         """Answer from the resident blocks."""
-        found = self.resident.match(codes, slots)
         order = np.argsort(slots, kind="stable")
         served, starts = np.unique(slots[order], return_index=True)
         bounds = np.append(starts, len(slots))
+        absent = 0
         for index, partition in enumerate(self.resident.partition_at(served).tolist()):
             of_block = order[bounds[index] : bounds[index + 1]]
             self._utility.served(partition, len(of_block))
+            pages = self.resident.pages_of(partition)
+            found_rows, found = match(pages.codes, pages.bounds, codes[of_block], np.array([0, len(of_block)]))
+            absent += len(of_block) - found
             if output is not None and chunk.batch is not None:
-                output.answered_on_arrival(
-                    chunk.batch, rows[of_block], self.resident.pages_of(partition), found[of_block]
-                )
+                output.answered_on_arrival(chunk.batch, rows[of_block], pages, found_rows)
         self._served += len(slots)
-        return int((found < 0).sum())
+        return absent
 
     def after_read(
         self,
@@ -183,12 +195,19 @@ class UsefulBlocks(CacheStage):
             self._utility.served(partition, matched)
             if len(partitions) > 1 or self.resident.find(partitions.astype(np.int32))[0] >= 0:
                 continue
-            if len(self.resident) >= self.resident.capacity:
-                least = self._utility.least(self.resident.partitions) if len(self.resident) else -1
-                if least < 0 or self._utility.of(least) >= self._utility.of(partition):
-                    continue
-                self.resident.drop(least)
-            self.resident.put(partition, pages)
+            if self._makes_room(partition, pages):
+                self.resident.put(partition, pages)
+
+    def _makes_room(self, partition: int, pages: PageSet) -> bool:
+        """Give up blocks that are worth less than a new one, until it has room; say whether it has."""
+        if not self.resident.may_hold(pages):
+            return False
+        while not self.resident.has_room(pages):
+            least = self._utility.least(self.resident.partitions) if len(self.resident) else -1
+            if least < 0 or self._utility.of(least) >= self._utility.of(partition):
+                return False
+            self.resident.drop(least)
+        return True
 
     def after_batch(self, waiting: WaitingTuples) -> None:
         """Age the merits, and move memory between blocks and waiting tuples."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from random import Random
 from typing import Any
@@ -16,6 +16,7 @@ from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import count_matches, run_lengths
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
+from semistream.engine.row_sizes import count_within
 from semistream.engine.stream_input import Chunk
 from semistream.engine.tuple_cache import HotRows, TupleCache
 from semistream.engine.waiting import Drained, WaitingTuples
@@ -33,7 +34,7 @@ class CachedTuples(CacheStage):
 
     While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
     in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
-    others. More would cost more than it answers.
+    others. More would cost more than it answers. Of the rows of one read, copies of `most_at_once` bytes may enter.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class CachedTuples(CacheStage):
         one_in: int = 1,
         seed: int = 0,
         stats: JoinStats,
+        most_at_once: int = 2**62,
     ) -> None:
         self.cache = cache
+        self._most_at_once = most_at_once
         self._remembers_absent = remembers_absent
         self.counts_frequencies = admission is not None
         self._admission = admission
@@ -77,7 +80,7 @@ class CachedTuples(CacheStage):
         loaded = rows_seen = 0
         for partition in reader.readable():
             left = self.cache.capacity - self.cache.count
-            if left <= 0:
+            if self.cache.is_full:
                 return
             loaded += 1
             pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
@@ -115,6 +118,15 @@ class CachedTuples(CacheStage):
         """Count tuples that the slots answer; return how many of these stand for absent keys."""
         self._answered += len(slots)
         return self.cache.use(slots)
+
+    def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:
+        """Return how many of the first slots can be answered within the limit, at least one."""
+        sizes = self.cache.variable_bytes(slots)
+        if sizes is None and not isinstance(each_bytes, np.ndarray):
+            return max(1, int(limit_bytes / each_bytes))
+        totals = np.zeros(len(slots), dtype=np.int64) if sizes is None else sizes
+        totals += each_bytes
+        return count_within(totals, limit_bytes)
 
     def after_read(
         self,
@@ -160,12 +172,12 @@ class CachedTuples(CacheStage):
         codes: Int64Array,
         asks: Int32Array,
         row_counts: Int64Array,
-        take: Callable[[Int64Array], pa.RecordBatch | None],
+        take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],
     ) -> None:
         """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
 
-        `take` returns the cached columns of the codes at some places, which have one row each. For admissions that look
-        neither at partitions nor at what waits.
+        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns. For
+        admissions that look neither at partitions nor at what waits.
         """
         if self._admission is None or (self.is_dozing and not self._lessons.draw()):
             return
@@ -174,8 +186,8 @@ class CachedTuples(CacheStage):
         is_worthy = worth > self.cache.floor()
         # A code with several rows would need several entries: such codes are left to the reads.
         wanted = np.flatnonzero(is_worthy & (row_counts == 1))
-        if len(wanted):
-            self._note(self.cache.admit(codes[wanted], worth[wanted], take(wanted), absent=False))
+        for some, rows in take(wanted[np.argsort(-worth[wanted], kind="stable")]):
+            self._note(self.cache.admit(codes[some], worth[some], rows, absent=False))
         if self._remembers_absent:
             absent = np.flatnonzero(is_worthy & (row_counts == 0))
             if len(absent):
@@ -184,7 +196,7 @@ class CachedTuples(CacheStage):
     @property
     def is_dozing(self) -> bool:
         """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
-        return self._dozes and self.cache.count == self.cache.capacity
+        return self._dozes and self.cache.is_full
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -193,7 +205,10 @@ class CachedTuples(CacheStage):
             alone &= (rows == 0) | (pages.codes[rows - 1] != pages.codes[rows])
             rows, matches = rows[alone], matches[alone]
         if len(rows):
-            batch = pages.take(rows, self._columns) if self._columns else None
+            batch = None
+            if self._columns:
+                batch, _ = pages.take_some(rows, self._columns, self._most_at_once)
+                rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
     def arrived(self, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.merged_rows import NOWHERE, MergedRows, found_place
 from semistream.engine.page_look_up import PageRowReader
+from semistream.engine.row_sizes import cuts
 from semistream.store.contract import MasterStore
 from semistream.store.found_rows import FoundRows, no_rows_found
 
@@ -50,6 +52,8 @@ class ChunkAnswers:
     """How many master rows each has, place after place; None if none has several."""
     refused: BoolArray | None
     """Rows that need a page that is too large to read; None if there are none."""
+    largest_refused_bytes: int
+    """The largest of these pages."""
     rows: MergedRows
     misses: Misses
     found: FoundRows
@@ -72,7 +76,7 @@ class ChunkLookUp:
     """Looks up the master rows of chunks of codes; a page is read once for a chunk, whoever needs it.
 
     The rows of a chunk that are not cached take at most about `found_bytes`. The cache learns from a chunk what it
-    would learn from a read that answers as many tuples.
+    would learn from a read that answers as many tuples; copies for it take at most about `piece_bytes` at a time.
     """
 
     def __init__(
@@ -85,12 +89,14 @@ class ChunkLookUp:
         found_bytes: int,
         read_bytes: int,
         largest_page_bytes: int,
+        piece_bytes: int,
     ) -> None:
         self._store = store
         self._cached = cached
         self._columns = columns
         self._stats = stats
         self._largest_page_bytes = largest_page_bytes
+        self._piece_bytes = piece_bytes
         self._reader = store.row_reader(columns.names, found_bytes) or PageRowReader(
             store, columns.names, max_bytes=found_bytes, read_bytes=read_bytes
         )
@@ -109,7 +115,7 @@ class ChunkLookUp:
             missing = np.flatnonzero(slots < 0 if usable is None else (slots < 0) & usable)
         misses = Misses.of(codes, missing)
         pages = self._store.locate(misses.codes)
-        readable = self._readable(pages)
+        readable, largest_refused = self._readable(pages)
         asked = misses.codes if readable is None else misses.codes[readable]
         found = self._looked_up(asked, pages if readable is None else pages[readable])
         if found.code_count < len(asked):
@@ -119,7 +125,7 @@ class ChunkLookUp:
         counts, refused = self._place(places, misses, found, readable)
         rows = MergedRows(self._columns, cached.cache.rows if cached is not None else None, found.columns)
         self._stats.iterations += 1
-        return ChunkAnswers(places, counts, refused, rows, misses, found, readable, cached is not None)
+        return ChunkAnswers(places, counts, refused, largest_refused, rows, misses, found, readable, cached is not None)
 
     def learn(self, answers: ChunkAnswers) -> None:
         """Let the cache admit what is worth it; the places of the chunk are void afterwards."""
@@ -132,11 +138,14 @@ class ChunkLookUp:
             asks = (misses.asks if readable is None else misses.asks[readable]).astype(np.int32)
             firsts, sizes = answers.found.bounds[:-1], np.diff(answers.found.bounds)
 
-            def take(some: Int64Array) -> pa.RecordBatch | None:
+            def take(some: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch | None]]:
                 if not len(self._columns):
-                    return None
-                arrays = answers.rows.take(found_place(firsts[some]))
-                return pa.RecordBatch.from_arrays(arrays, schema=self._columns)
+                    yield some, None
+                    return
+                places = found_place(firsts[some])
+                for start, end in cuts(answers.rows.row_bytes(places), len(some), self._piece_bytes):
+                    arrays = answers.rows.take(places[start:end])
+                    yield some[start:end], pa.RecordBatch.from_arrays(arrays, schema=self._columns)
 
             cached.learn(codes, asks, sizes, take)
         if answers.is_probed:
@@ -153,14 +162,14 @@ class ChunkLookUp:
         stats.bytes_read += reader.bytes_read - before[2]
         return found
 
-    def _readable(self, pages: Int32Array) -> Int64Array | None:
-        """Return which codes are on pages that are not too large to read; None if all are."""
+    def _readable(self, pages: Int32Array) -> tuple[Int64Array | None, int]:
+        """Return which codes are on pages that are not too large to read, None if all are, and the largest other."""
         if self._store.largest_page_bytes <= self._largest_page_bytes or not len(pages):
-            return None
+            return None, 0
         distinct, of_each = np.unique(pages, return_inverse=True)
-        fits = [self._store.range_bytes(page, page) <= self._largest_page_bytes for page in distinct.tolist()]
-        readable = np.array(fits)[of_each]
-        return None if readable.all() else np.flatnonzero(readable)
+        sizes = np.array([self._store.range_bytes(page, page) for page in distinct.tolist()])
+        readable = (sizes <= self._largest_page_bytes)[of_each]
+        return (None, 0) if readable.all() else (np.flatnonzero(readable), int(sizes.max()))
 
     def _use(self, cached: CachedTuples, slots: Int32Array, usable: BoolArray | None, places: Int64Array) -> None:
         """Put the places of rows that are cached."""

@@ -38,12 +38,13 @@ class Records:
         """Return what a slot takes."""
         return -(-sum(fixed_width(data_type) or 0 for data_type in types) // 8) * 8
 
-    def renumber(self, kept: Int64Array) -> None:
-        """Keep only these slots, numbered in this order."""
-        self._memory = self._memory.reshape(self._slots, self._stride)[kept].reshape(-1)
-        self._slots = len(kept)
+    def move(self, slots: Int64Array, targets: Int64Array) -> None:
+        """Copy the records of slots to others."""
+        if self._stride:
+            records = self._memory.reshape(self._slots, self._stride)
+            records[targets] = records[slots]
         for column in self.columns:
-            column.move_to(self._memory, kept)
+            column.move_validity(slots, targets)
 
 
 class FixedColumn:
@@ -60,7 +61,11 @@ class FixedColumn:
         self._place = place
         self._stride = stride
         self._valid: UInt8Array | None = None
-        self._hold(memory, slots)
+        self._memory = memory
+        self._slots = slots
+        self._values: Any = None
+        if width in _WORDS and slots:
+            self._values = np.ndarray((slots,), _WORDS[width], memory.data, place, (stride,))
 
     def put(self, slots: Int64Array, column: pa.Array, rows: Int64Array) -> None:
         """Write the values at some rows of a column into slots."""
@@ -105,19 +110,10 @@ class FixedColumn:
         """A byte for each slot that is 0 for null; None if no value ever was null."""
         return self._valid
 
-    def move_to(self, memory: UInt8Array, kept: Int64Array) -> None:
-        """Use other memory, in which only some slots are left."""
+    def move_validity(self, slots: Int64Array, targets: Int64Array) -> None:
+        """Let slots be null where others are."""
         if self._valid is not None:
-            self._valid = self._valid[kept]
-        self._hold(memory, len(kept))
-
-    def _hold(self, memory: UInt8Array, slots: int) -> None:
-        self._memory = memory
-        self._slots = slots
-        self._values: Any = None
-        if self._width in _WORDS and slots:
-            word = _WORDS[self._width]
-            self._values = np.ndarray((slots,), word, memory.data, self._place, (self._stride,))
+            self._valid[targets] = self._valid[slots]
 
 
 def _alignment(width: int) -> int:

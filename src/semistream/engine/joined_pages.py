@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,23 @@ class JoinedPages(PageSet):
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
         return self._take_ascending(rows[order], part_of[order], columns).take(pa.array(back))
+
+    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+        """Return the named columns of the first of these rows that fit the limit, at least of one, and their bytes."""
+        part_of = np.searchsorted(self._firsts[1:-1], rows, side="right")
+        cuts = [0, *(np.flatnonzero(np.diff(part_of)) + 1).tolist(), len(rows)]
+        taken: list[pa.RecordBatch] = []
+        left_bytes = limit_bytes
+        for start, end in pairwise(cuts):
+            part = int(part_of[start]) if len(rows) else 0
+            some, size_bytes = self._parts[part].take_some(rows[start:end] - self._firsts[part], columns, left_bytes)
+            if taken and size_bytes > left_bytes:
+                break
+            taken.append(some)
+            left_bytes -= size_bytes
+            if some.num_rows < end - start:
+                break
+        return concatenate(taken), limit_bytes - left_bytes
 
     def _take_ascending(self, rows: Int64Array, part_of: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         cuts = np.searchsorted(part_of, np.arange(len(self._parts) + 1)).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -27,9 +28,7 @@ from semistream.policies.contract import Intake, PageChoice
 from semistream.store.contract import PageSet
 
 _NONE = np.empty(0, dtype=np.int64)
-_TOO_LARGE = (
-    "A stream row, or the page of the master row it needs, is too large for the memory budget: give more memory."
-)
+_ANY = 2**62
 
 
 class JoinLoop:
@@ -41,8 +40,8 @@ class JoinLoop:
     still waits when the input has ended is not left to the page choice: just the pages that are needed are read, in the
     order of the table and so many bytes at a time.
 
-    Up to `in_flight` requests for `reads_ahead` reads of runs are under way ahead of the join. Where the costs of reads
-    are measured, `read_costs` has those of a request and of a byte.
+    Up to `in_flight` requests for `reads_ahead` reads of runs, of `run_bytes` each, are under way ahead of the join.
+    Where the costs of reads are measured, `read_costs` has those of a request and of a byte.
     """
 
     def __init__(
@@ -59,6 +58,7 @@ class JoinLoop:
         output: Output | None = None,
         stream_rows: StreamRows | None = None,
         finish_bytes: int = 0,
+        run_bytes: int = 0,
         balance: MemoryBalance | None = None,
         in_flight: int = 1,
         reads_ahead: int = 1,
@@ -77,6 +77,9 @@ class JoinLoop:
         self._output = output
         self._rows = stream_rows
         self._finish_bytes = finish_bytes
+        self._run_bytes = run_bytes
+        self._runs: deque[Int64Array] = deque()
+        """What the page choice has chosen and is yet to be read."""
         self._balance = balance
         self._deadline = Deadline(choice.deadline_seconds, waiting, clock) if choice.deadline_seconds else None
         self._costs = clock.costs if isinstance(clock, ModelClock) else NO_COSTS
@@ -84,6 +87,8 @@ class JoinLoop:
         self._used = 0
         self._taken = 0
         self._finishing = 0
+        self._fitting = _ANY
+        """How many of the next tuples may be taken, as far as the bytes of their rows are concerned."""
         self._silent = False
         self.pausing = False
         """Whether the loop is about to wait for input: what it has answered should be handed out first."""
@@ -132,8 +137,11 @@ class JoinLoop:
 
     def _take_in(self, limit_seconds: float = float("inf")) -> None:
         """Let tuples enter until the intake has no room, the input is silent, or the time or a chunk is used up."""
-        while limit_seconds > 0 and (room := self._room()) > 0 and self._has_input():
-            limit_seconds -= self._take_some(room, limit_seconds)
+        while limit_seconds > 0 and not self._is_output_due and (room := self._room()) > 0 and self._has_input():
+            self._fitting = self._count_fitting()
+            if not self._fitting:
+                return
+            limit_seconds -= self._take_some(min(room, self._fitting), limit_seconds)
             if self._chunk is None and limit_seconds == float("inf"):
                 return  # so that a stream that is answered at once does not hold up its own output
 
@@ -142,6 +150,22 @@ class JoinLoop:
             self._taken = 0  # all that were taken have left without a read
         room = self._intake.room(self.waiting, self._taken)
         return room if self._rows is None else min(room, self._rows.free_slots)
+
+    @property
+    def _is_output_due(self) -> bool:
+        return self._output is not None and self._output.is_due
+
+    def _count_fitting(self) -> int:
+        """Return how many of the next tuples of the chunk have room for the bytes of their rows."""
+        rows, chunk = self._rows, self._chunk
+        if rows is None or chunk is None or not chunk.variable_bytes:
+            return _ANY
+        free_bytes = rows.free_bytes(chunk.variable_bytes)
+        if free_bytes >= chunk.variable_bytes:
+            return _ANY
+        fitting = chunk.count_within(self._used, free_bytes, rows.sizes)
+        rows.lacks_bytes = not fitting
+        return fitting
 
     @property
     def _inside(self) -> int:
@@ -168,7 +192,8 @@ class JoinLoop:
 
     def _start(self, chunk: Chunk) -> None:
         """Let the tuples leave that no master row can match, and those that are too large."""
-        nulls, unmatchable, refused = len(chunk.null_rows), len(chunk.unmatchable_rows), len(chunk.refused_rows)
+        nulls, unmatchable = len(chunk.null_rows), len(chunk.unmatchable_rows)
+        refused = sum(len(rows) for rows, _ in chunk.refusals)
         stats = self.stats
         with self._waits.lock:
             stats.tuples_in += nulls + unmatchable + refused
@@ -179,7 +204,8 @@ class JoinLoop:
         if self._output is not None and chunk.batch is not None:
             self._output.unmatched_on_arrival(chunk.batch, chunk.null_rows)
             self._output.unmatched_on_arrival(chunk.batch, chunk.unmatchable_rows)
-            self._output.refused(chunk.batch, chunk.refused_rows, _TOO_LARGE)
+            for rows, reason in chunk.refusals:
+                self._output.refused(chunk.batch, rows, reason)
         if not self._reader.partition_count:
             self._leave_absent(chunk)
         if not len(chunk.codes):
@@ -198,8 +224,8 @@ class JoinLoop:
         chunk = self._chunk
         assert chunk is not None
         cache = self._cache if self._cache is not None and self._cache.looks() else None
-        wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
-        end = min(self._available(chunk), self._used + wanted)
+        wanted = room if cache is None else self._wanted(room)
+        end = min(self._available(chunk), self._used + min(wanted, self._fitting))
         codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
         rows = chunk.rows[self._used : end]
         before = self.clock.now()
@@ -216,6 +242,10 @@ class JoinLoop:
             with cache.guard:
                 slots = cache.probe(codes, partitions)
                 of_hits, misses, consumed = split_arrivals(slots, room, limit_seconds, hit_seconds, miss_seconds)
+                if self._output is not None and len(of_hits) > 1:
+                    of_hits, misses, consumed = self._cut(
+                        cache, self._output, chunk, rows, slots, of_hits, misses, consumed
+                    )
                 absent = self._answer_from_cache(cache, chunk, codes, rows, slots, of_hits)
                 cache.arrived(consumed)
             if len(misses):
@@ -233,6 +263,34 @@ class JoinLoop:
         if self._used == len(chunk.codes):
             self._chunk = None
         return costs.seconds(operations) if isinstance(self.clock, ModelClock) else self.clock.now() - before
+
+    def _wanted(self, room: int) -> int:
+        """Return how many tuples to look for in the cache, so that about as many miss as there is room for."""
+        wanted = room / max(0.02, 1.0 - self._hit_rate)
+        if self._output is not None:
+            hits = self._output.room_bytes / self._output.mean_row_bytes
+            wanted = min(wanted, hits / max(0.02, self._hit_rate))
+        return max(0, int(wanted * 1.05)) + 16
+
+    def _cut(
+        self,
+        cache: CacheStage,
+        output: Output,
+        chunk: Chunk,
+        rows: Int64Array,
+        slots: Int32Array,
+        hits: Int64Array,
+        misses: Int64Array,
+        consumed: int,
+    ) -> tuple[Int64Array, Int64Array, int]:
+        """Stop before the first hit whose output row has no room."""
+        assert chunk.batch is not None
+        each_bytes = output.arrival_bytes(chunk.batch, rows[hits])
+        answerable = cache.answerable(slots[hits].astype(np.int64), each_bytes, output.room_bytes)
+        if answerable >= len(hits):
+            return hits, misses, consumed
+        consumed = int(hits[answerable])
+        return hits[:answerable], misses[: np.searchsorted(misses, consumed)], consumed
 
     def _answer_from_cache(
         self, cache: CacheStage, chunk: Chunk, codes: Int64Array, rows: Int64Array, slots: Int32Array, hits: Int64Array
@@ -275,8 +333,8 @@ class JoinLoop:
         )
 
     def _is_full_of_rows(self) -> bool:
-        """Say whether no row may enter although there are slots, because rows are wider than was expected."""
-        return self._rows is not None and not self._rows.free_slots
+        """Say whether no row may enter although the queue has room, because slots or their bytes are used up."""
+        return self._rows is not None and (not self._rows.free_slots or not self._count_fitting())
 
     def _read_round(self) -> bool:
         """Answer waiting tuples from pinned pages, then by one read as the page choice wants, if it wants one."""
@@ -285,7 +343,10 @@ class JoinLoop:
         if self.waiting.count:
             if self._deadline is not None:
                 self._choice.overdue_before = self._deadline.overdue_before()
-            partitions = self._choice.choose(self.waiting, input_pending=self._is_input_pending())
+            if self._runs:
+                partitions = self._runs.popleft()
+            else:
+                partitions = self._choice.choose(self.waiting, input_pending=self._is_input_pending())
             if self._choice.merges:
                 self._read_runs(partitions)
             elif self._is_readable(partitions):
@@ -305,12 +366,25 @@ class JoinLoop:
             self._cache.after_batch(self.waiting)
 
     def _read_runs(self, partitions: Int64Array) -> None:
-        """Read runs of partitions, but for those that are too large to read, for which no tuple waits."""
+        """Read runs of partitions, but for those that are too large to read, for which no tuple waits.
+
+        If they are more than a read may bring, only the first of them; the others are read in the next rounds.
+        """
+        first, *later = self._cut_run(partitions)
+        self._runs.extend(later)
+        if len(first):
+            self._read_run(first)
+
+    def _cut_run(self, partitions: Int64Array) -> list[Int64Array]:
         partitions = self._without_unreadable(partitions)
-        if not len(partitions):
-            return
-        following = map(self._without_unreadable, self._choice.following(self._ahead.reads))
-        pages, starts = self._ahead.read(partitions, [some for some in following if len(some)])
+        return self._reader.partitions.within(partitions, self._run_bytes) if self._run_bytes else [partitions]
+
+    def _read_run(self, partitions: Int64Array) -> None:
+        following = list(self._runs)
+        if len(following) < self._ahead.reads:
+            planned = self._choice.following(self._ahead.reads)
+            following += [part for some in planned for part in self._cut_run(some) if len(part)]
+        pages, starts = self._ahead.read(partitions, following[: self._ahead.reads])
         if self._deadline is not None:
             count, longest_seconds = self._deadline.waits_of(partitions)
             self._intake.answered(count, longest_seconds, self.waiting)
@@ -332,6 +406,7 @@ class JoinLoop:
     def _finish(self) -> Iterator[None]:
         """Answer all that wait, by reads of just the pages that they need, and yield after each."""
         self._answer_from_pinned()
+        self._runs.clear()
         self._finishing = self.waiting.count
         drained = self.waiting.drain(np.flatnonzero(self.waiting.counts))
         across = self._choice.merges

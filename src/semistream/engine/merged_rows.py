@@ -57,6 +57,12 @@ class MergedRows:
             total = sizes if total is None else total + sizes
         return total
 
+    def row_bytes(self, places: Int64Array) -> Int64Array:
+        """Return what each row takes."""
+        variable = self.variable_bytes(places)
+        fixed = np.full(len(places), self.fixed_bytes, dtype=np.int64)
+        return fixed if variable is None else fixed + variable
+
     @property
     def fixed_bytes(self) -> int:
         """What a row takes in values of fixed width, in bits that say what is null, and in offsets."""

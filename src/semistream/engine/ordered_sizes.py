@@ -17,7 +17,8 @@ CHUNK_ROW_BYTES = 80
 """What is noted of each row of a chunk: its code, its place, and the sort of those that are not cached."""
 CACHE_SHARE = 0.4
 """Nothing waits, so the cache has what a queue would have."""
-_PAGE_SHARE = 8
+PAGE_SHARE = 8
+"""A page may take one part in so many of the memory beside the index."""
 _FOUND_SHARE = 6
 _PIECE_SHARE = 16
 _MAX_PIECE_BYTES = 4_000_000
@@ -56,7 +57,7 @@ def ordered_sizes(
             f"give at least about {format_bytes(needed * 1.05)}.",
             needed * 1.05,
         )
-    largest_page_bytes = divided // _PAGE_SHARE
+    largest_page_bytes = divided // PAGE_SHARE
     cache_bytes = int((CACHE_SHARE if cache_share is None else min(cache_share, CACHE_SHARE)) * divided)
     found_bytes = divided // _FOUND_SHARE
     read_bytes = max(min(store.largest_page_bytes, largest_page_bytes), divided // _PIECE_SHARE) + _SPARE_BYTES

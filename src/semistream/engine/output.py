@@ -4,63 +4,77 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.arrays import Int64Array
 from semistream.core.errors import RowTooLargeError
 from semistream.core.keys import KeyCodec
+from semistream.engine.answers import Answer, Matching
 from semistream.engine.gather import concatenate
-from semistream.engine.matching import run_lengths
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.row_sizes import fixed_row_bytes
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.tuple_rows import ArrivedRows, TupleRows, WaitedRows
 from semistream.store.contract import PageSet
 
 DeadLetters = Callable[[pa.RecordBatch, str], None]
 """Takes stream rows that cannot be processed, and the reason."""
 
-
-@dataclass(frozen=True)
-class _Untaken:
-    """Master rows that are still in their pages, because there are too many for one batch."""
-
-    pages: PageSet
-    rows: Int64Array
+_AHEAD = 1.5
+"""Output rows of so many batches are made at once; the others when these have been handed out."""
+_ROWS_WEIGHT = 0.1
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class _Waited:
-    """Tuples that waited, by their slots, each with a master row."""
+class _Made:
+    """Output rows that have been made, but for stream rows that are still in their slots."""
 
-    slots: Int64Array
-    master: pa.RecordBatch | _Untaken | None
+    tuples: Int64Array
+    stream: pa.RecordBatch | None
+    """The stream rows; None if `tuples` are the slots that they are in."""
+    master: pa.RecordBatch | None
     done: Int64Array
-    """The slots that are not needed after these: a tuple with many master rows may go on in the next piece."""
+    """The slots that are free when these rows have been taken out."""
+    size_bytes: int
 
 
 @dataclass
 class _Pending:
-    """What has been found and is not yet handed out."""
+    """What has been found and is not yet handed out: rows that have been made, by kind, and answers to make more of."""
 
-    waited: deque[_Waited] = field(default_factory=deque)
-    arrived: list[tuple[pa.RecordBatch, pa.RecordBatch | None]] = field(default_factory=list)
-    """Rows that were answered on arrival, and their master rows."""
-    unmatched_waited: list[Int64Array] = field(default_factory=list)
-    unmatched_arrived: list[pa.RecordBatch] = field(default_factory=list)
+    waited: deque[_Made] = field(default_factory=deque)
+    arrived: deque[_Made] = field(default_factory=deque)
+    unmatched_waited: deque[_Made] = field(default_factory=deque)
+    unmatched_arrived: deque[_Made] = field(default_factory=deque)
+    unfinished: deque[Answer] = field(default_factory=deque)
     size_bytes: int = 0
     slots: int = 0
+
+    def queue(self, *, waited: bool, matched: bool) -> deque[_Made]:
+        """Return the rows of a kind."""
+        if matched:
+            return self.waited if waited else self.arrived
+        return self.unmatched_waited if waited else self.unmatched_arrived
+
+    def made(self) -> deque[_Made] | None:
+        """Return the rows of the first kind of which there are any."""
+        kinds = (self.waited, self.arrived, self.unmatched_waited, self.unmatched_arrived)
+        return next((rows for rows in kinds if rows), None)
 
 
 class Output:
     """Collects what the phases of a join find and hands out record batches of about `batch_bytes`.
 
-    Master rows are copied out of their pages at once, unless one read has answered more than a batch; rows of waiting
-    tuples are left in their slots until a batch is complete or `most_slots` are held. Where keys are hashed, a match
-    counts only if the keys themselves are equal. May be called from two threads.
+    Bytes are counted as rows are made. As long as there is room for its rows an answer is made into rows at once; rows
+    of waiting tuples are left in their slots until a batch is complete or `most_slots` are held. What has no room stays
+    what it is, tuples and pages, until it is handed out piece by piece; meanwhile no more should be found. Where keys
+    are hashed, a match counts only if the keys themselves are equal. May be called from two threads.
     """
 
     def __init__(
@@ -72,25 +86,29 @@ class Output:
         unique: bool,
         batch_bytes: int,
         most_slots: int,
-        stream_row_bytes: float,
-        master_row_bytes: float,
         dead_letters: DeadLetters | None = None,
     ) -> None:
         self._plan = plan
         self._rows = stream_rows
-        self._codec = codec
-        self._verify = not codec.exact
-        self._expand = not (codec.exact and unique)
-        self._batch_bytes = batch_bytes
+        self._waited_rows = WaitedRows(stream_rows)
+        self._batch_bytes = max(1, batch_bytes)
         self._most_slots = most_slots
-        self._stream_row_bytes = stream_row_bytes
         self.dead_letters = dead_letters
         self._lock = RLock()
         self._pending = _Pending()
-        self._master_batches = 0
-        self._master_row_bytes = max(1.0, master_row_bytes)
-        self.taken_columns = self.columns_of(plan, verify=self._verify)
-        """The master columns that rows are taken with: those of the output, then those that verify a match."""
+        self._held_bytes = 0
+        """What has been made and not been handed out, be it pending or just on its way."""
+        self._unfinished = 0
+        verify = not codec.exact
+        keys_at = tuple(stream_rows.schema.get_field_index(name) for name in plan.stream_keys)
+        row_bytes = stream_rows.sizes.fixed_bytes
+        self._matching = Matching(plan, codec, not (codec.exact and unique), verify, keys_at, row_bytes)
+        of_master = [field.type for (is_master, _), field in zip(plan.sources, plan.schema, strict=True) if is_master]
+        self._master_row_bytes = fixed_row_bytes(of_master)
+        self._mean_row_bytes = float(self._matching.row_bytes)
+        self.taken_columns = self.columns_of(plan, verify=verify)
+        """The master columns that cached rows have: those of the output, then those that verify a match."""
+        self._keys_in_taken = [self.taken_columns.index(name) for name in plan.master_keys] if verify else []
 
     @staticmethod
     def columns_of(plan: OutputPlan, *, verify: bool) -> tuple[str, ...]:
@@ -100,16 +118,26 @@ class Output:
 
     @property
     def is_due(self) -> bool:
-        """Whether a batch of the wanted size can be handed out."""
+        """Whether a batch of the wanted size can be handed out, or something must be so that the join can go on."""
         pending = self._pending
-        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._most_slots:
+        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._most_slots or pending.unfinished:
             return True
-        return pending.slots > 0 and not self._rows.free_slots  # what has been answered takes the room of what waits
+        return pending.slots > 0 and self._rows.is_full  # what has been answered takes the room of what waits
 
     @property
     def is_overdue(self) -> bool:
         """Whether so much waits to be handed out that no more should be found for now."""
-        return self._pending.size_bytes >= 2 * self._batch_bytes
+        return self._unfinished > 0 or self._held_bytes >= 2 * self._batch_bytes
+
+    @property
+    def room_bytes(self) -> float:
+        """How many bytes of rows may be made at once."""
+        return _AHEAD * self._batch_bytes - self._pending.size_bytes
+
+    @property
+    def mean_row_bytes(self) -> float:
+        """What output rows have taken of late."""
+        return self._mean_row_bytes
 
     # Tuples that waited.
 
@@ -117,58 +145,18 @@ class Output:
         """Join tuples that waited with rows of pages; row -1 means that the key is absent."""
         found = rows >= 0
         if not found.all():
-            self._leave_unmatched(slots[~found])
+            self._leave_unmatched(self._waited_rows, slots[~found])
             slots, rows = slots[found], rows[found]
-        if not len(rows):
-            return
-        slots, rows = self._expanded(slots, rows, pages)
-        if self._verify:
-            same = self._verified(slots, pages, rows)
-            if not same.all():
-                self._leave_unmatched(np.setdiff1d(slots[~same], slots[same]))
-                slots, rows = slots[same], rows[same]
-        if self._plan.how in ("semi", "anti"):
-            slots = self._each_once(slots)
-        if not len(slots):
-            return
-        if not self._plan.keeps_matched:
-            self._rows.free(slots)
-        elif not self._plan.master_columns:
-            self._collect(_Waited(slots, None, self._each_once(slots)))
-        else:
-            step = max(1, int(self._batch_bytes / self._master_row_bytes))
-            if len(slots) <= step:
-                self._collect(_Waited(slots, pages.take(rows, self.taken_columns), self._each_once(slots)))
-                return
-            for start in range(0, len(slots), step):
-                piece = slots[start : start + step]
-                done = self._each_once(piece)
-                following = slots[start + step : start + step + 1]
-                self._collect(
-                    _Waited(
-                        piece,
-                        _Untaken(pages, rows[start : start + step]),
-                        done if not len(following) else done[done != following[0]],
-                    )
-                )
+        if len(rows):
+            self._add(Answer(self._matching, self._waited_rows, slots, pages, rows))
 
-    def _each_once(self, slots: Int64Array) -> Int64Array:
-        return np.unique(slots) if self._expand else slots
-
-    def _collect(self, waited: _Waited) -> None:
-        with self._lock:
-            self._pending.waited.append(waited)
-            self._count(len(waited.slots), waited.master, slots=len(waited.slots))
-
-    def _leave_unmatched(self, slots: Int64Array) -> None:
-        if not len(slots):
+    def _leave_unmatched(self, source: TupleRows, tuples: Int64Array, pending: _Pending | None = None) -> None:
+        if not len(tuples):
             return
         if self._plan.keeps_unmatched:
-            with self._lock:
-                self._pending.unmatched_waited.append(slots)
-                self._count(len(slots), None, slots=len(slots))
+            self._add(Answer(self._matching, source, tuples, None, _NONE), pending)
         else:
-            self._rows.free(slots)
+            source.free(tuples)
 
     # Tuples that leave on arrival.
 
@@ -178,57 +166,62 @@ class Output:
         """Join arriving tuples with rows of pages; row -1 means that the key is absent."""
         found = rows >= 0
         self.unmatched_on_arrival(batch, stream_rows[~found])
-        stream_rows, rows = stream_rows[found], rows[found]
-        if len(rows):
-            stream_rows, rows = self._expanded(stream_rows, rows, pages)
-            self._join_arrived(batch, stream_rows, pages.take(rows, self.taken_columns) if self.taken_columns else None)
+        if found.any():
+            source = ArrivedRows(batch, self._rows.sizes)
+            self._add(Answer(self._matching, source, stream_rows[found], pages, rows[found]))
+
+    def unmatched_on_arrival(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> None:
+        """Let arriving tuples leave without a match."""
+        if len(stream_rows) and self._plan.keeps_unmatched:
+            self._leave_unmatched(ArrivedRows(batch, self._rows.sizes), stream_rows)
 
     def cached(self, batch: pa.RecordBatch, stream_rows: Int64Array, slots: Int64Array, cache: TupleCache) -> None:
-        """Join arriving tuples with cached rows."""
+        """Join arriving tuples with cached rows; who calls must see to it that there is room for them."""
         absent = cache.is_absent(slots)
         if absent.any():
             self.unmatched_on_arrival(batch, stream_rows[absent])
             stream_rows, slots = stream_rows[~absent], slots[~absent]
         if not len(slots):
             return
-        self._join_arrived(batch, stream_rows, cache.take(slots) if self.taken_columns else None)
+        source = ArrivedRows(batch, self._rows.sizes)
+        master = cache.take(slots) if self.taken_columns else None
+        stream = None
+        if self._matching.verify:
+            assert master is not None
+            stream = source.take(stream_rows)
+            keys = stream.select(list(self._matching.stream_keys_at))
+            same = self._matching.same_key(keys, master.select(self._keys_in_taken))
+            if not same.all():
+                self._leave_unmatched(source, stream_rows[~same])
+                stream_rows, slots = stream_rows[same], slots[same]
+                stream, master = stream.filter(pa.array(same)), master.filter(pa.array(same))
+        if not self._plan.keeps_matched or not len(stream_rows):
+            return
+        if stream is None:
+            stream = source.take(stream_rows)
+        size_bytes = len(slots) * self._matching.stream_row_bytes + _sum(source.variable_bytes(stream_rows))
+        if master is not None:
+            master = master.select(range(len(self._plan.master_columns))) if self._plan.master_columns else None
+            size_bytes += len(slots) * self._master_row_bytes + _sum(cache.variable_bytes(slots))
+        self._collect(_Made(_NONE, stream, master, _NONE, size_bytes), None, waited=False, matched=True)
 
-    def unmatched_on_arrival(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> None:
-        """Let arriving tuples leave without a match."""
-        if len(stream_rows) and self._plan.keeps_unmatched:
-            with self._lock:
-                self._pending.unmatched_arrived.append(batch.take(pa.array(stream_rows)))
-                self._count(len(stream_rows), None)
+    def arrival_bytes(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> Int64Array | int:
+        """Return what the output row of each arriving tuple takes besides variable columns of the master table."""
+        sizes = ArrivedRows(batch, self._rows.sizes).variable_bytes(stream_rows)
+        return self._matching.row_bytes if sizes is None else sizes + self._matching.row_bytes
 
     def refused(self, batch: pa.RecordBatch, stream_rows: Int64Array, reason: str) -> None:
-        """Hand arriving tuples to the dead letters, or raise if nobody takes them."""
+        """Hand arriving tuples to the dead letters, large ones without a copy, or raise if nobody takes them."""
         if not len(stream_rows):
             return
         if self.dead_letters is None:
             raise RowTooLargeError(reason)
-        self.dead_letters(batch.take(pa.array(stream_rows)), reason)
-
-    def _join_arrived(self, batch: pa.RecordBatch, stream_rows: Int64Array, master: pa.RecordBatch | None) -> None:
-        stream = None
-        if self._verify:
-            assert master is not None
-            stream = batch.take(pa.array(stream_rows))
-            same = self._same_key(stream, master, self.taken_columns)
-            if not same.all():
-                self.unmatched_on_arrival(batch, np.setdiff1d(stream_rows[~same], stream_rows[same]))
-                kept = pa.array(same)
-                stream_rows, stream, master = stream_rows[same], stream.filter(kept), master.filter(kept)
-        if not self._plan.keeps_matched or not len(stream_rows):
+        source = ArrivedRows(batch, self._rows.sizes)
+        if _sum(source.variable_bytes(stream_rows)) <= self._batch_bytes:
+            self.dead_letters(source.take(stream_rows), reason)
             return
-        if self._plan.how == "semi":
-            master = None
-            if self._expand:
-                stream_rows, stream = np.unique(stream_rows), None
-        if stream is None:
-            stream = batch.take(pa.array(stream_rows))
-        with self._lock:
-            self._pending.arrived.append((stream, master))
-            self._count(stream.num_rows, master)
+        for run in np.split(stream_rows, np.flatnonzero(np.diff(stream_rows) != 1) + 1):
+            self.dead_letters(batch.slice(int(run[0]), len(run)), reason)
 
     # What is handed out.
 
@@ -238,80 +231,95 @@ class Output:
             return
         with self._lock:
             pending, self._pending = self._pending, _Pending()
-        while pending.waited:
-            yield self._next_waited(pending.waited)
-        if pending.arrived:
-            stream = concatenate([stream for stream, _ in pending.arrived])
-            masters = [master for _, master in pending.arrived if master is not None]
-            pending.arrived = []
-            yield self._plan.assemble(stream, concatenate(masters) if masters else None)
-        if pending.unmatched_waited:
-            slots = np.concatenate(pending.unmatched_waited)
-            yield self._plan.assemble(self._leave(slots, slots), None)
-        if pending.unmatched_arrived:
-            yield self._plan.assemble(concatenate(pending.unmatched_arrived), None)
+        while True:
+            while made := pending.made():
+                yield self._assembled(made)
+            if not pending.unfinished:
+                return
+            self._go_on(pending)
 
-    def _next_waited(self, waited: deque[_Waited]) -> pa.RecordBatch:
-        """Assemble the first of the rows that waited."""
-        pieces: list[_Waited] = []
-        masters: list[pa.RecordBatch] = []
-        per_row = 16 + self._stream_row_bytes + self._master_row_bytes
-        rows = 0
-        while waited and (not rows or (rows + len(waited[0].slots)) * per_row <= 1.25 * self._batch_bytes):
-            piece = waited.popleft()
-            rows += len(piece.slots)
-            pieces.append(piece)
-            master = piece.master
-            if isinstance(master, _Untaken):
-                master = master.pages.take(master.rows, self.taken_columns)
-                self._master_row_bytes = max(1.0, master.nbytes / max(1, master.num_rows))
-            if master is not None:
-                masters.append(master)
-        slots = np.concatenate([piece.slots for piece in pieces])
-        stream = self._leave(slots, np.concatenate([piece.done for piece in pieces]))
+    def _go_on(self, pending: _Pending) -> None:
+        """Make rows of unfinished answers until they fill a batch."""
+        pending.size_bytes = 0
+        while pending.unfinished and pending.size_bytes < self._batch_bytes:
+            answer = pending.unfinished.popleft()
+            self._make(answer, self._batch_bytes - pending.size_bytes, pending)
+            if not answer.is_finished:
+                pending.unfinished.appendleft(answer)
+                continue
+            with self._lock:
+                self._unfinished -= 1
+
+    def _assembled(self, made: deque[_Made]) -> pa.RecordBatch:
+        """Return one batch of the first rows of a kind."""
+        some = [made.popleft()]
+        size_bytes = some[0].size_bytes
+        while made and size_bytes + made[0].size_bytes <= 1.25 * self._batch_bytes:
+            some.append(made.popleft())
+            size_bytes += some[-1].size_bytes
+        masters = [rows.master for rows in some if rows.master is not None]
+        streams = [rows.stream for rows in some if rows.stream is not None]
+        if streams:
+            stream = concatenate(streams)
+        else:
+            stream = self._rows.take(_joined([rows.tuples for rows in some]))
+            self._rows.free(_joined([rows.done for rows in some]))
+        with self._lock:
+            self._held_bytes -= size_bytes
+            self._mean_row_bytes += (size_bytes / stream.num_rows - self._mean_row_bytes) * _ROWS_WEIGHT
         return self._plan.assemble(stream, concatenate(masters) if masters else None)
 
-    def _leave(self, slots: Int64Array, done: Int64Array) -> pa.RecordBatch:
-        stream = self._rows.take(slots)
-        self._rows.free(done)
-        return stream
+    # How rows are made.
 
-    # What both kinds of tuples need.
+    def _add(self, answer: Answer, pending: _Pending | None = None) -> None:
+        """Make the rows of an answer, as many as there is room for; the others are made when they are handed out."""
+        room_bytes = int(self.room_bytes)
+        if pending is None and room_bytes > 0 and not self._pending.unfinished:
+            self._make(answer, room_bytes, None)
+        if answer.is_finished:
+            return
+        with self._lock:
+            into = self._pending if pending is None else pending
+            into.unfinished.append(answer)
+            into.slots += answer.tuples_left if answer.source.waited else 0
+            self._unfinished += 1
 
-    def _expanded(self, tuples: Int64Array, rows: Int64Array, pages: PageSet) -> tuple[Int64Array, Int64Array]:
-        """Repeat tuples for every row that has their code."""
-        if not self._expand:
-            return tuples, rows
-        lengths = run_lengths(pages.codes, pages.bounds, rows)
-        if not (lengths > 1).any():
-            return tuples, rows
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return np.repeat(tuples, lengths), np.repeat(rows, lengths) + within
+    def _make(self, answer: Answer, limit_bytes: int, pending: _Pending | None) -> None:
+        """Make rows of an answer, for what is on its way to be handed out or else for what is pending."""
+        piece = answer.piece(limit_bytes)
+        source, matched = piece.source, answer.pages is not None
+        if not len(piece.tuples):
+            if source.waited and len(piece.done):
+                self._free_later(piece.done, pending)
+        elif source.waited:
+            made = _Made(piece.tuples, None, piece.master, piece.done, piece.size_bytes)
+            self._collect(made, pending, waited=True, matched=matched)
+        else:
+            made = _Made(_NONE, source.take(piece.tuples), piece.master, _NONE, piece.size_bytes)
+            self._collect(made, pending, waited=False, matched=matched)
+        self._leave_unmatched(source, piece.unmatched, pending)
 
-    def _verified(self, slots: Int64Array, pages: PageSet, rows: Int64Array) -> BoolArray:
-        """Say which tuples that waited have the very key of their master row, a piece at a time."""
-        step = max(256, int(self._batch_bytes / (16 + self._stream_row_bytes)))
-        same = [
-            self._same_key(
-                self._rows.take(slots[start : start + step]),
-                pages.take(rows[start : start + step], self._plan.master_keys),
-                self._plan.master_keys,
-            )
-            for start in range(0, len(slots), step)
-        ]
-        return same[0] if len(same) == 1 else np.concatenate(same)
+    def _free_later(self, slots: Int64Array, pending: _Pending | None) -> None:
+        """Free slots once the rows have been handed out that were made of them before."""
+        with self._lock:
+            waited = (self._pending if pending is None else pending).waited
+            if waited:
+                waited[-1] = replace(waited[-1], done=np.concatenate([waited[-1].done, slots]))
+                return
+        self._rows.free(slots)
 
-    def _same_key(self, stream: pa.RecordBatch, master: pa.RecordBatch, columns: tuple[str, ...]) -> BoolArray:
-        ours = [stream.column(stream.schema.get_field_index(name)) for name in self._plan.stream_keys]
-        theirs = [master.column(columns.index(name)) for name in self._plan.master_keys]
-        return self._codec.same_key(ours, theirs)
+    def _collect(self, made: _Made, pending: _Pending | None, *, waited: bool, matched: bool) -> None:
+        with self._lock:
+            into = self._pending if pending is None else pending
+            into.queue(waited=waited, matched=matched).append(made)
+            into.size_bytes += made.size_bytes
+            into.slots += len(made.done)
+            self._held_bytes += made.size_bytes
 
-    def _count(self, rows: int, master: pa.RecordBatch | _Untaken | None, *, slots: int = 0) -> None:
-        if isinstance(master, pa.RecordBatch):
-            # To ask a batch for its size takes longer than to fill it, so most are estimated.
-            self._master_batches += 1
-            if self._master_batches % 16 == 1:
-                self._master_row_bytes = max(1.0, master.nbytes / max(1, rows))
-        per_row = 16 + self._stream_row_bytes + (self._master_row_bytes if master is not None else 0)
-        self._pending.size_bytes += int(rows * per_row)
-        self._pending.slots += slots
+
+def _joined(arrays: list[Int64Array]) -> Int64Array:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _sum(sizes: Int64Array | None) -> int:
+    return 0 if sizes is None else int(sizes.sum())

@@ -38,11 +38,15 @@ class Partitions:
         self._pages = pages_per_partition
         self._starts: Int64Array | None = None
         self._unreadable: BoolArray | None = None
+        self._bytes: Int64Array | None = None
+        """What a read of each partition transfers, where they differ much."""
         self._index: SparseIndex | None = None
         self.count = -(-store.page_count // pages_per_partition)
         if largest_bytes is not None and store.page_count:
             mean = store.range_bytes(0, store.page_count - 1) / store.page_count
-            if store.largest_page_bytes > min(largest_bytes, max(4 * mean, mean * pages_per_partition)):
+            if store.largest_page_bytes > min(
+                largest_bytes, max(4 * mean, mean * pages_per_partition)
+            ) or self._is_uneven(mean):
                 self._cut_by_bytes(int(mean * pages_per_partition), largest_bytes)
         first_codes = store.first_codes
         if first_codes is not None and self.count > 1:
@@ -89,8 +93,31 @@ class Partitions:
         """Say which partitions are too large to read; None if none of the table is."""
         return None if self._unreadable is None else self._unreadable[partitions]
 
+    def within(self, partitions: Int64Array, limit_bytes: int) -> list[Int64Array]:
+        """Cut ascending partitions so that a read of each part transfers no more, but for single partitions."""
+        if self._bytes is None or len(partitions) <= 1:
+            return [partitions]
+        ends = np.cumsum(self._bytes[partitions])
+        if ends[-1] <= limit_bytes:
+            return [partitions]
+        parts, start = [], 0
+        while start < len(partitions):
+            before = int(ends[start - 1]) if start else 0
+            end = max(start + 1, int(np.searchsorted(ends, before + limit_bytes, side="right")))
+            parts.append(partitions[start:end])
+            start = end
+        return parts
+
+    def _is_uneven(self, mean_bytes: float) -> bool:
+        """Say whether some partitions of as many pages as the others would be much larger."""
+        if self._store.largest_page_bytes <= 1.5 * mean_bytes:
+            return False
+        starts = np.arange(0, self._store.page_count, self._pages)
+        largest = np.add.reduceat(self._store.page_bytes(), starts).max()
+        return bool(largest > 1.25 * mean_bytes * self._pages)
+
     def _cut_by_bytes(self, read_bytes: int, largest_bytes: int) -> None:
-        sizes = [self._store.range_bytes(page, page) for page in range(self._store.page_count)]
+        sizes = self._store.page_bytes().tolist()
         starts, unreadable = [0], []
         held = 0
         for page, size in enumerate(sizes):
@@ -107,6 +134,7 @@ class Partitions:
             starts.append(len(sizes))
             unreadable.append(False)
         self._starts = np.array(starts, dtype=np.int64)
+        self._bytes = np.add.reduceat(np.array(sizes, dtype=np.int64), self._starts[:-1])
         self.count = len(starts) - 1
         if any(unreadable):
             self._unreadable = np.array(unreadable)

@@ -38,6 +38,11 @@ class PartitionReader:
         """What a read of a partition transfers in the mean."""
         return self._mean_partition_bytes
 
+    def partition_bytes(self, partitions: Int32Array) -> int:
+        """Return what a read of the largest of some partitions transfers."""
+        first, last = self.partitions.pages_of(np.unique(partitions).astype(np.int64))
+        return max(map(self._store.range_bytes, first.tolist(), last.tolist()))
+
     def readable(self) -> Iterator[int]:
         """Yield the partitions that are not too large to read, in their order."""
         for partition in range(self.partition_count):

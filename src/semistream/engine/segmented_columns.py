@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
+from semistream.core.row_sizes import row_bits
 from semistream.engine.gather import gather
 
 _MOST_SEGMENTS = 48
+_LARGEST = np.iinfo(np.int32).max
 
 
 @dataclass
@@ -32,16 +34,23 @@ class SegmentedColumns:
         self._segments: list[_Segment | None] = []
         self._segment_of = np.full(slots, -1, dtype=np.int32)
         self._row_of = np.zeros(slots, dtype=np.int32)
+        self._size_of = np.zeros(slots, dtype=np.int32)
 
-    def has_room(self, extra_bytes: int) -> bool:
-        """Say whether rows of this size fit, after cleaning if need be."""
-        if self.size_bytes + extra_bytes > self.limit_bytes:
+    def free_bytes(self, wanted_bytes: int) -> int:
+        """Return how many more bytes fit, after cleaning if fewer do than are wanted."""
+        if self.size_bytes + wanted_bytes > self.limit_bytes:
             self._clean()
-        return self.size_bytes + extra_bytes <= self.limit_bytes
+        return self.limit_bytes - self.size_bytes
 
-    def renumber(self, kept: Int64Array) -> None:
-        """Keep only these slots, numbered in this order; the others must have been dropped."""
-        self._segment_of, self._row_of = self._segment_of[kept], self._row_of[kept]
+    def add_sizes(self, slots: Int64Array, sizes: Int64Array) -> None:
+        """Add the bytes of the row of each slot to its size."""
+        sizes += np.where(self._segment_of[slots] >= 0, self._size_of[slots], 0)
+
+    def move(self, slots: Int64Array, targets: Int64Array) -> None:
+        """Let empty slots hold the rows of others, which are empty afterwards."""
+        for held in (self._segment_of, self._row_of, self._size_of):
+            held[targets] = held[slots]
+        self._segment_of[slots] = -1
 
     def put(self, slots: Int64Array, rows: pa.RecordBatch) -> None:
         """Let each slot hold the row beside it instead of what it held."""
@@ -81,6 +90,7 @@ class SegmentedColumns:
             self._segments[index] = segment
         self._segment_of[slots] = index
         self._row_of[slots] = np.arange(len(slots), dtype=np.int32)
+        self._size_of[slots] = np.minimum(-(-row_bits(rows) // 8), _LARGEST)
         self.size_bytes += rows.nbytes
 
     def _free(self, index: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semistream.core.budget import MemoryBudget, format_bytes
-from semistream.core.errors import BudgetTooSmallError
+from semistream.core.budget import MemoryBudget
+from semistream.engine.memory_advice import too_small
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
 from semistream.store.contract import MasterStore
@@ -19,6 +19,8 @@ _FEWEST_SLOTS = 64
 _LEAST_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
 _MANY_PARTITIONS = 4096
+_TYPICAL_BYTES = 1_000
+"""Slots are made for rows that take at most so much in variable columns; more slots than are needed cost little."""
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
 
@@ -70,6 +72,8 @@ class Sizes:
     cache_tuples: int  # h_R
     cache_blocks: int
     """Partitions that the cache may hold."""
+    cache_bytes: int
+    """What the cache may hold in all."""
     cache_variable_bytes: int
     """Bytes for the columns without a fixed width of cached tuples."""
     handover_slots: int  # i_B
@@ -81,6 +85,8 @@ class Sizes:
     chunk_rows: int
     run_partitions: int = 1
     """How many partitions a read may bring, where it brings runs of them."""
+    run_bytes: int = 0
+    """What a read of runs may transfer, if it is more than one partition."""
     slots_per_block: int = 0
     """How many waiting tuples take as much memory as one cached partition."""
     waiting_bytes: float = 0.0
@@ -123,13 +129,15 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         budget.reserve("cache", more_bytes)
         cache_tuples = max(1, store.row_count)
     slots = budget.free_bytes // _PAPERS_WAITING_BYTES
-    _require(slots, memory, memory + _FEWEST_SLOTS * _PAPERS_WAITING_BYTES - budget.free_bytes)
+    if slots < _FEWEST_SLOTS:
+        raise too_small(memory)
     budget.reserve("waiting tuples", slots * _PAPERS_WAITING_BYTES)
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
         cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
+        cache_bytes=0,  # blocks are counted as the papers do
         cache_variable_bytes=cache_bytes,
         handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
         variable_bytes=memory,
@@ -152,6 +160,7 @@ def real_sizes(
     slot_bytes: int,
     stream_row_bytes: float,
     stream_variable_bytes: float,
+    largest_variable_bytes: int,
     cached_slot_bytes: int,
     cached_variable_bytes: float,
 ) -> Sizes:
@@ -160,27 +169,32 @@ def real_sizes(
     `slot_bytes` is what the row of a waiting stream tuple takes in columns of fixed width (0 if only keys are joined),
     `stream_variable_bytes` in all others, and `stream_row_bytes` what it takes as an Arrow row; of a cached master
     tuple `cached_slot_bytes` is what it takes in columns of fixed width and `cached_variable_bytes` in all others.
+    Rows that turn out larger than these find fewer slots filled, not more bytes: variable columns have bytes of their
+    own, of which there are `largest_variable_bytes` at least.
     """
     memory = budget.total_bytes
+    if stream_variable_bytes > _TYPICAL_BYTES:  # perhaps only the first rows are so large
+        stream_row_bytes -= stream_variable_bytes - _TYPICAL_BYTES
+        stream_variable_bytes = _TYPICAL_BYTES
     divided = max(memory // 4, memory - store.index_bytes)  # the index has its size, whatever the shares of the others
     usual = min(max(divided // 64, 64_000), 1_000_000)
     pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
     if split.runs_share:
         pages = _smallest_pages(split, store, 32 + split.partition_bytes, memory)
-    read_bytes = max(_partition_bytes(store, pages), min(store.largest_page_bytes, memory // ROW_SHARE))
+    read_bytes = max(_partition_bytes(store, pages), _largest_page_bytes(store, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, divided // 24)
-    block_bytes = int(1.3 * read_bytes)  # with its codes, and what allocators lose
-    cache_bytes = _cache_bytes(split, divided, read_bytes, block_bytes)
+    block_bytes = int(1.3 * _partition_bytes(store, pages))  # with its codes, and what allocators lose
+    cache_bytes = _cache_bytes(split, divided, read_bytes, int(1.3 * read_bytes))
     handover_bytes = _handover_bytes(split, memory)
     handover_slots = int(handover_bytes / (20 + slot_bytes))
     runs_bytes = int((split.runs_share or 0) * divided)
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": max((split.buffers + 2) * read_bytes, (2 + split.reads_ahead) * runs_bytes),
+        "disk buffer": _disk_buffer_bytes(split, read_bytes, runs_bytes),
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": divided // 16,
         "input": 2 * chunk_bytes,
@@ -195,16 +209,19 @@ def real_sizes(
     queue_bytes = 12 + (25 if split.positions else 0)
     elsewhere = slot_bytes + 1.25 * stream_variable_bytes
     needed = sum(fixed.values()) + budget.used_bytes
-    _require(int((memory - needed) / (queue_bytes + elsewhere)), memory, needed + 100 * _FEWEST_SLOTS)
+    if needed >= memory or (slot_bytes and memory // ROW_SHARE < _usual_page_bytes(store)):
+        raise too_small(memory)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)
-    slots = int(budget.free_bytes / (queue_bytes + elsewhere))
-    while slots >= _FEWEST_SLOTS:
-        chunks_bytes = chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * queue_bytes + 4)
-        if chunks_bytes + slots * elsewhere <= budget.free_bytes:
-            break
-        slots = int(slots * 0.97)
-    _require(slots, memory, int(needed + _FEWEST_SLOTS * (64 + elsewhere)))
+    slots = _slots_within(budget.free_bytes, partitions, queue_bytes, elsewhere)
+    if stream_variable_bytes:
+        slots_bytes = budget.free_bytes - largest_variable_bytes
+        slots = min(slots, _slots_within(slots_bytes, partitions, queue_bytes, slot_bytes))
+    if slots < _FEWEST_SLOTS:
+        raise too_small(memory)
+    variable_bytes = 0
+    if stream_variable_bytes:
+        variable_bytes = budget.free_bytes - int(_queue_bytes(slots, partitions, queue_bytes) + slots * slot_bytes)
     budget.reserve("waiting tuples", budget.free_bytes)
     per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + split.cached_tuple_bytes
     fitting = store.row_count if holds_table else fitting_tuples(cache_bytes, per_cached)
@@ -214,14 +231,16 @@ def real_sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
-        cache_blocks=max(1, cache_bytes // block_bytes) if split.blocks else 0,
+        cache_blocks=max(1, cache_bytes // max(1, block_bytes)) if split.blocks else 0,
+        cache_bytes=cache_bytes,
         cache_variable_bytes=int(cache_variable_bytes),
         handover_slots=handover_slots,
-        variable_bytes=int((slots + handover_slots) * 1.25 * stream_variable_bytes) + chunk_bytes,
+        variable_bytes=variable_bytes,
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, runs_bytes // read_bytes),
+        run_partitions=max(1, runs_bytes // _partition_bytes(store, pages)),
+        run_bytes=runs_bytes,
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
         holds_table=holds_table,
@@ -280,17 +299,38 @@ def _mean_row_bytes(store: MasterStore) -> float:
     return store.range_bytes(0, store.page_count - 1) / store.row_count
 
 
+def _usual_page_bytes(store: MasterStore) -> float:
+    """Return a size that nearly all pages keep to."""
+    return min(store.largest_page_bytes, 2 * _partition_bytes(store, 1)) if store.page_count else 0
+
+
+def _disk_buffer_bytes(split: Split, read_bytes: int, runs_bytes: int) -> int:
+    """Return the memory of all reads: those under way, the one that is probed, and one that the output still needs."""
+    reads = (2 + split.reads_ahead) * max(runs_bytes, read_bytes) if runs_bytes else 0
+    return max((split.buffers + 2) * read_bytes, reads)
+
+
+def _largest_page_bytes(store: MasterStore, limit_bytes: int) -> int:
+    """Return the size of the largest page that is ever read."""
+    if store.largest_page_bytes <= limit_bytes:
+        return store.largest_page_bytes
+    sizes = store.page_bytes()
+    return int(sizes[sizes <= limit_bytes].max(initial=0))
+
+
 def _partition_bytes(store: MasterStore, pages: int) -> int:
     if not store.page_count:
         return 1
     return -(-store.range_bytes(0, store.page_count - 1) * pages // store.page_count)
 
 
-def _require(slots: int, memory: int, needed: int) -> None:
-    if slots < _FEWEST_SLOTS:
-        enough = max(needed, memory + 1) * 1.1
-        raise BudgetTooSmallError(
-            f"A memory of {format_bytes(memory)} is too small for this master table and algorithm: "
-            f"give at least about {format_bytes(enough)}.",
-            enough,
-        )
+def _slots_within(size_bytes: int, partitions: int, queue_bytes: int, elsewhere: float) -> int:
+    """Return how many tuples can wait if each takes so much in the queue and elsewhere."""
+    slots = max(0, int(size_bytes / (queue_bytes + elsewhere)))
+    while slots and _queue_bytes(slots, partitions, queue_bytes) + slots * elsewhere > size_bytes:
+        slots = int(slots * 0.97)
+    return slots
+
+
+def _queue_bytes(slots: int, partitions: int, queue_bytes: int) -> int:
+    return chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * queue_bytes + 4)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Float64Array, Int32Array, Int64Array
 from semistream.core.clock import Clock
+from semistream.engine.row_sizes import RowSizes
 
 
 def _no_rows() -> Int64Array:
@@ -38,8 +39,19 @@ class Chunk:
     """Tuples with a null in their key."""
     unmatchable_rows: Int64Array = field(default_factory=_no_rows)
     """Tuples whose key no master row can have, e.g. more digits than the master's type."""
-    refused_rows: Int64Array = field(default_factory=_no_rows)
-    """Tuples that cannot be processed within the budget: they, or the page they need, are too large."""
+    refusals: tuple[tuple[Int64Array, str], ...] = ()
+    """Tuples that cannot be processed within the budget, because they or the page they need are too large: why not."""
+    variable_bytes: int = 0
+    """What the columns without a fixed width take."""
+    _ends: Int64Array | None = None
+
+    def count_within(self, used: int, limit_bytes: int, sizes: RowSizes) -> int:
+        """Return how many tuples after the first `used` take no more than the limit in such columns."""
+        if self._ends is None:
+            assert self.batch is not None
+            self._ends = np.cumsum(sizes.of(self.batch, self.rows))
+        before = int(self._ends[used - 1]) if used else 0
+        return max(0, int(np.searchsorted(self._ends, before + limit_bytes, side="right")) - used)
 
 
 class StreamInput(ABC):
@@ -114,17 +126,22 @@ class KeyInput(StreamInput):
 class BatchInput(StreamInput):
     """A stream of Arrow record batches.
 
-    With `pump`, a thread of its own pulls the source, at most two batches ahead, so that the join goes on while the
-    source is silent; without it the source is taken to have everything at hand. A source may yield None to say that
-    nothing is there just now.
+    With `pump`, a thread of its own pulls the source, at most two batches ahead and none once `ahead_bytes` are, so
+    that the join goes on while the source is silent; without it the source is taken to have everything at hand. A
+    source may yield None to say that nothing is there just now.
     """
 
     def __init__(
-        self, batches: Iterable[pa.RecordBatch | None], encode: Callable[[int, pa.RecordBatch], Chunk], *, pump: bool
+        self,
+        batches: Iterable[pa.RecordBatch | None],
+        encode: Callable[[int, pa.RecordBatch], Chunk],
+        *,
+        pump: bool,
+        ahead_bytes: int = 2**62,
     ) -> None:
         self._encode = encode
         self._position = 0
-        self._source: _Direct | _Pump = _Pump(iter(batches)) if pump else _Direct(iter(batches))
+        self._source: _Direct | _Pump = _Pump(iter(batches), ahead_bytes) if pump else _Direct(iter(batches))
 
     @property
     def ended(self) -> bool:
@@ -171,7 +188,9 @@ class _Direct:
 class _Pump:
     """Pulls an iterator in a thread and hands its items over; an error of the iterator is raised by `poll`."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch | None]) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch | None], ahead_bytes: int) -> None:
+        self._ahead_bytes = ahead_bytes
+        self._has_room = threading.Event()
         self._handed: queue.Queue[tuple[pa.RecordBatch | None, BaseException | None, bool]] = queue.Queue(2)
         self._peeked: tuple[pa.RecordBatch | None, BaseException | None, bool] | None = None
         self._closed = threading.Event()
@@ -186,6 +205,7 @@ class _Pump:
             except queue.Empty:
                 return None
         (batch, error, last), self._peeked = self._peeked, None
+        self._has_room.set()
         self.ended = last
         if error is not None:
             raise error
@@ -204,6 +224,11 @@ class _Pump:
             for batch in batches:
                 if batch is not None:
                     self._hand_over((batch, None, False))
+                    is_large = batch.nbytes >= self._ahead_bytes
+                    del batch  # while the next one is awaited
+                    while is_large and not self._handed.empty() and not self._closed.is_set():
+                        self._has_room.wait(0.2)
+                        self._has_room.clear()
                 if self._closed.is_set():
                     return
         except BaseException as raised:

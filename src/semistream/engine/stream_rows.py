@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
+from semistream.engine.row_sizes import RowSizes
 from semistream.engine.slot_rows import SlotRows
 
 
 class StreamRows:
     """Keeps the rows of waiting stream tuples in slots that are reused, and remembers where each stood in the stream.
 
-    One thread may put rows in while another takes them out.
+    One thread may put rows in while another takes them out. Who puts rows in must ask before for slots and bytes.
     """
 
     def __init__(self, schema: pa.Schema, slots: int, variable_bytes: int) -> None:
@@ -23,6 +25,8 @@ class StreamRows:
         self._free = np.arange(slots - 1, -1, -1, dtype=np.int64)
         self._free_count = slots
         self._lock = Lock()
+        self.lacks_bytes = False
+        """Whether a row could not enter when last asked, because the rows that are held take its bytes."""
 
     @staticmethod
     def slot_bytes(schema: pa.Schema) -> int:
@@ -30,12 +34,34 @@ class StreamRows:
         return 16 + SlotRows.slot_bytes(schema)
 
     @property
+    def schema(self) -> pa.Schema:
+        """The columns of a row."""
+        return self._rows.schema
+
+    @property
+    def sizes(self) -> RowSizes:
+        """What rows take."""
+        return self._rows.sizes
+
+    @property
+    def limit_bytes(self) -> int:
+        """The most that the columns without a fixed width may take."""
+        return self._rows.limit_bytes
+
+    @property
     def free_slots(self) -> int:
-        """How many more rows may enter; none while the columns without a fixed width take their share."""
-        if self._rows.is_variable and self._free_count < len(self._free):
-            with self._lock:
-                return self._free_count if self._rows.has_room(0) else 0
+        """How many more rows may enter, as far as slots are concerned."""
         return self._free_count
+
+    def free_bytes(self, wanted_bytes: int) -> int:
+        """Return what more rows may take in columns without a fixed width; exact if fewer than wanted."""
+        with self._lock:
+            return self._rows.free_bytes(wanted_bytes)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no row may enter for want of slots or bytes."""
+        return self.lacks_bytes or not self._free_count
 
     def positions(self, slots: Int64Array) -> Int64Array:
         """Return where the rows of slots stood in the stream."""
@@ -50,10 +76,14 @@ class StreamRows:
             self._rows.put(slots, batch, rows)
         return slots
 
-    def take(self, slots: Int64Array) -> pa.RecordBatch:
-        """Return the rows of slots, at least one, in the order given."""
+    def take(self, slots: Int64Array, columns: Sequence[int] | None = None) -> pa.RecordBatch:
+        """Return the rows of slots, at least one, in the order given, with all or only some of the columns."""
         with self._lock:
-            return self._rows.take(slots)
+            return self._rows.take(slots, columns)
+
+    def variable_bytes(self, slots: Int64Array) -> Int64Array:
+        """Return what the row of each slot takes in columns without a fixed width."""
+        return self._rows.variable_bytes(slots)
 
     def free(self, slots: Int64Array) -> None:
         """Forget the rows of slots."""
@@ -61,6 +91,7 @@ class StreamRows:
             self._rows.drop(slots)
             self._free[self._free_count : self._free_count + len(slots)] = slots
             self._free_count += len(slots)
+            self.lacks_bytes = False
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
-from semistream.core.compile import kernel
-from semistream.engine.code_table import CodeTable, insert_code, remove_code
+from semistream.engine.code_table import CodeTable
 from semistream.engine.evicted_codes import EvictedCodes
+from semistream.engine.row_sizes import count_within
 from semistream.engine.slot_rows import SlotRows
+from semistream.engine.tuple_cache_kernels import count_use, fill, put_elsewhere, take_out, vacate
 from semistream.policies.contract import Replacement
 
 _MOST_SORTED = np.iinfo(np.uint16).max
 _NOTHING = np.empty(0, dtype=np.int32)
+_LARGEST_SHARE = 16
+"""A row with more than one part in so many of all rows' bytes does not enter: it would drive out too many."""
+_STEP = 8
+"""One part in so many of the entries leaves when rows take too much, and may come back when they take less."""
+_ROWS_AT_ONCE = 8
+"""Copies of rows that are handed out together take one part in so many of all rows' bytes."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +42,18 @@ class HotRows:
 class TupleCache:
     """A hash table of master tuples by key code, of a fixed number of slots.  # H_R
 
-    An entry without a row remembers that a key is absent from the master table. Lookups and changes may come from two
-    threads, one of each kind: `lock` must be held from `find` until the rows found have been taken, and by `admit`.
+    An entry without a row remembers that a key is absent from the master table. Where rows are wider than the slots
+    were made for, their bytes are the limit: fewer entries are held until rows are narrower again. Lookups and changes
+    may come from two threads, one of each kind: `lock` must be held from `find` until the rows found have been taken,
+    and by `admit`.
     """
 
     def __init__(self, capacity: int, replacement: Replacement | None, rows: SlotRows | None) -> None:
         self.capacity = capacity
         self.lock = Lock()
         self.count = 0
+        self._limit = capacity
+        """How many entries there may be while rows are as wide as they are."""
         self.evictions = 0
         self.evictions_noted = 0
         """How many of the evictions have been counted elsewhere."""
@@ -81,13 +91,29 @@ class TupleCache:
         return self._table.find(codes)
 
     @property
+    def is_full(self) -> bool:
+        """Whether a newcomer takes the place of another entry."""
+        return self.count >= self._limit
+
+    @property
+    def row_bytes_limit(self) -> int:
+        """What the rows may take in columns without a fixed width; 0 if they have none."""
+        return self._rows.limit_bytes if self._rows is not None else 0
+
+    def variable_bytes(self, slots: Int64Array) -> Int64Array | None:
+        """Return what the row of each slot takes in columns without a fixed width; None if there are none."""
+        if self._rows is None or not self._rows.is_variable:
+            return None
+        return self._rows.variable_bytes(slots)
+
+    @property
     def absent_slot(self) -> int:
         """A slot beside the others that stands for any key the master table does not have."""
         return self.capacity
 
     def use(self, slots: Int64Array) -> int:
         """Count a use of each slot; return how many of them stand for keys that the master table does not have."""
-        return int(_count_use(self._frequencies, self._absent, slots))
+        return int(count_use(self._frequencies, self._absent, slots))
 
     def age(self, halvings: int) -> None:
         """Halve all counts of use so often, so that what was used long ago makes room for what is used now."""
@@ -119,7 +145,7 @@ class TupleCache:
 
     def floor(self) -> int:
         """Return what a newcomer must be worth more than to enter: nothing while there is room."""
-        if self._replacement is None or self.count < self.capacity:
+        if self._replacement is None or not self.is_full:
             return 0
         return max(0, self._replacement.floor(self._frequencies[: self.count]))
 
@@ -128,19 +154,18 @@ class TupleCache:
         new = self._table.find_new(codes)
         if len(new) > self.capacity:
             new = np.sort(new[np.argsort(worth[new], kind="stable")[len(new) - self.capacity :]])
-        if not len(new) or (self._replacement is None and self.count == self.capacity):
+        if not len(new) or (self._replacement is None and self.is_full):
             return 0
         if rows is not None and self._rows is not None and self._rows.is_variable:
-            added_bytes = int(rows.nbytes * len(new) / rows.num_rows)
-            if not self._rows.has_room(added_bytes):
-                self._shrink()
+            new = self._fitting(new, rows, self._rows)
+            if not len(new):
                 return 0
         if self._replacement is not None and self._replacement.keeps_better:
             new = new[np.argsort(-worth[new], kind="stable")]
         codes, worth = codes[new], worth[new]
         slots = self._make_room(worth)
         new = new[: len(slots)]
-        _fill(
+        fill(
             *self._table.parts,
             self._codes,
             self._frequencies,
@@ -162,17 +187,64 @@ class TupleCache:
     def hottest(self, most: int, at_once: int = 16_384) -> Iterator[HotRows]:
         """Yield up to `most` entries with copies of their rows, some `at_once`, the most used ones first."""
         used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
-        for start in range(0, len(used), at_once):
+        start = 0
+        while start < len(used):
             some = used[start : start + at_once]
+            sizes = self.variable_bytes(some)
+            if sizes is not None:
+                some = some[: count_within(sizes, self.row_bytes_limit // _ROWS_AT_ONCE)]
+            start += len(some)
             absent = self._absent[some]
             slots = some[~absent].astype(np.int64)
             rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
             yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[some[absent]])
 
+    def _fitting(self, new: Int64Array, rows: pa.RecordBatch, held: SlotRows) -> Int64Array:
+        """Return the newcomers whose rows have room; if there is not enough, some entries leave for them first."""
+        sizes = held.sizes.of(rows, new)
+        bearable = sizes <= held.limit_bytes // _LARGEST_SHARE
+        if not bearable.all():
+            new, sizes = new[bearable], sizes[bearable]
+        wanted = int(sizes.sum())
+        free = held.free_bytes(wanted)
+        if wanted <= free:
+            if self.is_full and self._limit < self.capacity and free - wanted > held.limit_bytes // _LARGEST_SHARE:
+                self._limit = min(self.capacity, self._limit + max(1, self._limit // _STEP))
+            return new
+        if self._replacement is not None and self.count:
+            self._evict(self._least_used(max(1, self.count // _STEP)))
+            free = held.free_bytes(wanted)
+        fitting = int(np.searchsorted(np.cumsum(sizes), free, side="right"))
+        self._limit = max(1, min(self.capacity, self.count + fitting))
+        return new[:fitting]
+
+    def _least_used(self, count: int) -> Int64Array:
+        return np.argpartition(self._frequencies[: self.count], count - 1)[:count]
+
+    def _evict(self, slots: Int64Array) -> None:
+        """Let the entries of some slots go; the last entries move to their places."""
+        count = self.count - len(slots)
+        codes = self._codes[slots]
+        goes = np.zeros(self.count, dtype=np.bool_)
+        goes[slots] = True
+        holes, movers = np.flatnonzero(goes[:count]), count + np.flatnonzero(~goes[count:])
+        take_out(*self._table.parts, codes)
+        put_elsewhere(*self._table.parts, self._codes, movers, holes)
+        for array in (self._codes, self._frequencies, self._frequencies_before, self._absent):
+            array[holes] = array[movers]
+        if self._rows is not None:
+            self._rows.drop(slots)
+            self._rows.move(movers, holes)
+        if self._replacement is not None:
+            self._replacement.renumbered()
+        self.evicted.add(codes)
+        self.evictions += len(slots)
+        self.count = count
+
     def _make_room(self, worth: Int32Array) -> Int64Array:
         """Return slots for newcomers; if better ones are to be kept, for the first of them only, the best."""
         count = len(worth)
-        fresh = min(count, self.capacity - self.count)
+        fresh = min(count, max(0, self._limit - self.count))
         slots = np.arange(self.count, self.count + fresh, dtype=np.int64)
         self.count += fresh
         if fresh == count:
@@ -182,25 +254,17 @@ class TupleCache:
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
         overwritten = np.empty(len(victims), dtype=np.int64)
         least = worth[fresh:] if self._replacement.keeps_better else _NOTHING
-        vacated = int(_vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
+        vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
         self.evicted.add(overwritten[:vacated])
         self.evictions += vacated
         return np.concatenate([slots, victims[:vacated]]) if fresh else victims[:vacated]
 
-    def _shrink(self) -> None:
-        """Give up an eighth of the entries for good: rows are wider than the number of slots was made for."""
-        if self._replacement is not None and self.count >= 8:
-            self.resize(self.count - self.count // 8)
-
     def resize(self, capacity: int) -> None:
-        """Have another number of slots; if there are too many entries, those that were used least go.
-
-        With rows the number can only fall.
-        """
+        """Have another number of slots; if there are too many entries, those that were used least go."""
+        assert self._rows is None, "rows have a fixed number of slots"
         if capacity < self.count:
             self._keep(self._most_used(capacity))
-        assert self._rows is None or capacity <= self.capacity, "rows have a fixed number of slots"
-        self.capacity = capacity
+        self.capacity = self._limit = capacity
         for array, size in (
             (self._codes, capacity),
             (self._frequencies, capacity + 1),
@@ -222,9 +286,6 @@ class TupleCache:
 
     def _keep(self, kept: Int64Array) -> None:
         """Keep only some slots, numbered in the order given."""
-        if self._rows is not None:
-            self._rows.drop(np.setdiff1d(np.arange(self.count), kept))
-            self._rows.renumber(kept)
         if self._replacement is not None:
             self._replacement.renumbered()
         self.evictions += self.count - len(kept)
@@ -235,64 +296,8 @@ class TupleCache:
     def _check(self) -> None:
         """Assert every invariant, slowly."""
         used = self._codes[: self.count]
+        assert self.count <= self.capacity
         assert len(np.unique(used)) == self.count
         assert np.array_equal(self._table.find(used), np.arange(self.count))
         if self._rows is not None:
             self._rows._check()
-
-
-@kernel
-def _count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array) -> int:
-    count = 0
-    for index in range(slots.shape[0]):
-        frequencies[slots[index]] += 1
-        count += absent[slots[index]]
-    return count
-
-
-@kernel
-def _vacate(
-    table: Int64Array,
-    table_slots: Int32Array,
-    shift: int,
-    cached: Int64Array,
-    frequencies: Int32Array,
-    victims: Int64Array,
-    worth: Int32Array,
-    overwritten: Int64Array,
-) -> Any:
-    """Take the codes of victims out of the table and list them, up to the first that newcomers are not worth more than.
-
-    All of them if no worth is given. Returns how many.
-    """
-    for index in range(victims.shape[0]):
-        slot = victims[index]
-        if worth.shape[0] > 0 and frequencies[slot] >= worth[index]:
-            return index
-        overwritten[index] = cached[slot]
-        remove_code(table, table_slots, shift, cached[slot])
-    return victims.shape[0]
-
-
-@kernel
-def _fill(
-    table: Int64Array,
-    table_slots: Int32Array,
-    shift: int,
-    cached: Int64Array,
-    frequencies: Int32Array,
-    frequencies_before: Int32Array,
-    is_absent: BoolArray,
-    slots: Int64Array,
-    codes: Int64Array,
-    worth: Int32Array,
-    absent: bool,
-) -> None:
-    """Let codes have slots, one each."""
-    for index in range(slots.shape[0]):
-        slot = slots[index]
-        insert_code(table, table_slots, shift, codes[index], slot)
-        cached[slot] = codes[index]
-        frequencies[slot] = worth[index]
-        frequencies_before[slot] = worth[index]
-        is_absent[slot] = absent

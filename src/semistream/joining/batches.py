@@ -190,7 +190,9 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
             parameters=self._parameters,
             seed=self._seed,
         )
-        yield from session.run(chain([first], self._source), pump=self._pump)
+        batches = chain([first], self._source)
+        del first  # when it has been joined nobody needs it
+        yield from session.run(batches, pump=self._pump)
 
 
 def _opened(master: MasterTable | MasterStore | str | Path) -> MasterStore:

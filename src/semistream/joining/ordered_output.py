@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.keys import KeyCodec
-from semistream.core.row_sizes import row_bytes
 from semistream.engine.merged_rows import NOWHERE, MergedRows
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.row_sizes import RowSizes, cuts
 
 _PAIR_BYTES = 40
 """What a pair of a stream row and a master row takes while it is worked on, without their columns."""
@@ -47,7 +47,10 @@ class OrderedOutput:
     they are copied, so that a piece ends before it is too large, also in the middle of the matches of one row.
     """
 
-    def __init__(self, plan: OutputPlan, codec: KeyCodec, taken: pa.Schema, piece_bytes: int) -> None:
+    def __init__(
+        self, plan: OutputPlan, codec: KeyCodec, stream: pa.Schema, taken: pa.Schema, piece_bytes: int
+    ) -> None:
+        self._stream_sizes = RowSizes(stream)
         self._plan = plan
         self._codec = codec
         self._verify = not codec.exact
@@ -135,29 +138,27 @@ class OrderedOutput:
         self, batch: pa.RecordBatch, rows: Int64Array | None, places: Int64Array, merged: MergedRows
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows of a batch, all of them without `rows`, each beside the master row at its place."""
-        bounds = [0]
-        for end in _cuts(self._sizes(batch, rows, places, merged), len(places), self._piece_bytes):
-            start = bounds[-1]
+        for start, end in cuts(self._sizes(batch, rows, places, merged), len(places), self._piece_bytes):
             stream = batch.slice(start, end - start) if rows is None else batch.take(pa.array(rows[start:end]))
             master = None
             if self._plan.master_columns:
                 arrays = merged.take(places[start:end])
                 master = pa.RecordBatch.from_arrays(arrays, names=self._column_names)
             yield self._plan.assemble(stream, master)
-            bounds.append(end)
 
     def _sizes(
         self, batch: pa.RecordBatch, rows: Int64Array | None, places: Int64Array, merged: MergedRows
     ) -> Int64Array | None:
         """Return what has to be copied for each row; None if all of it fits into a piece."""
-        fixed = merged.fixed_bytes if self._plan.master_columns else 0
-        sizes = merged.variable_bytes(places) if self._plan.master_columns else None
-        if rows is not None:
-            # The largest row is enough to see that no cut is needed, which spares a look at each.
-            copied = len(rows) * batch.nbytes if len(rows) > batch.num_rows else batch.nbytes
-            if copied > self._piece_bytes // 2:
-                of_rows = sum((row_bytes(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
-                sizes = of_rows[rows] if sizes is None else sizes + of_rows[rows]
+        fixed, sizes = 0, None
+        if self._plan.master_columns:
+            fixed, sizes = merged.fixed_bytes, merged.variable_bytes(places)
+        if rows is not None:  # else the columns of the stream are not copied
+            stream = self._stream_sizes
+            fixed += stream.fixed_bytes
+            if stream.is_variable:
+                of_stream = stream.of(batch, rows)
+                sizes = of_stream if sizes is None else sizes + of_stream
         total = len(places) * fixed + (int(sizes.sum()) if sizes is not None else 0)
         if total <= self._piece_bytes:
             return None
@@ -171,13 +172,11 @@ class OrderedOutput:
     def _verified(self, batch: pa.RecordBatch, rows: Int64Array, places: Int64Array, merged: MergedRows) -> BoolArray:
         """Say which pairs of a stream row and a master row have the same key, some at a time."""
         same = np.ones(len(rows), dtype=np.bool_)
-        start = 0
-        for end in _cuts(merged.variable_bytes(places), len(rows), self._piece_bytes):
+        for start, end in cuts(merged.variable_bytes(places), len(rows), self._piece_bytes):
             some = pa.array(rows[start:end])
             ours = [batch.column(batch.schema.get_field_index(name)).take(some) for name in self._plan.stream_keys]
             theirs = merged.take(places[start:end], self._key_columns)
             same[start:end] = self._codec.same_key(ours, theirs)
-            start = end
         return same
 
 
@@ -190,17 +189,3 @@ def _pairs(places: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Arr
     rows = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     within = np.arange(len(rows), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
     return rows, places[rows] - within
-
-
-def _cuts(sizes: Int64Array | None, count: int, piece_bytes: int) -> Iterator[int]:
-    """Yield where pieces end, so that none is larger than it may be unless it is a single row."""
-    if sizes is None:
-        if count:
-            yield count
-        return
-    sums = np.cumsum(sizes)
-    start = 0
-    while start < count:
-        before = int(sums[start - 1]) if start else 0
-        start = max(start + 1, int(np.searchsorted(sums, before + piece_bytes, side="right")))
-        yield start

@@ -18,18 +18,18 @@ from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
-from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, ordered_sizes
+from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, ordered_sizes
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.row_sizes import RowSizes, cuts
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.tuple_cache import HotRows, TupleCache
 from semistream.joining.ordered_output import Answered, OrderedOutput
-from semistream.joining.session import conforming
+from semistream.joining.session import conforming, too_large
 from semistream.store.contract import MasterStore
 
 _ONE_IN = 8
 """A cache that answers next to nothing is asked, and learns, once in so many times."""
-_TOO_LARGE = "The page of the master row that a stream row needs is too large for the memory budget: give more memory."
 
 
 class OrderedSession:
@@ -82,8 +82,9 @@ class OrderedSession:
             found_bytes=self.sizes.found_bytes,
             read_bytes=self.sizes.read_bytes,
             largest_page_bytes=self.sizes.largest_page_bytes,
+            piece_bytes=self.sizes.piece_bytes,
         )
-        self._output = OrderedOutput(plan, store.codec, columns, self.sizes.piece_bytes)
+        self._output = OrderedOutput(plan, store.codec, stream_schema, columns, self.sizes.piece_bytes)
         self._chunk_rows = self.sizes.chunk_rows
 
     def shared_cache(self) -> CacheStage | None:
@@ -136,7 +137,7 @@ class OrderedSession:
         start = 0
         for batch in chunk:
             answered = _answered(batch, answers, start)
-            self._refuse(answered)
+            self._refuse(answered, answers.largest_refused_bytes)
             yield from self._output.batches(answered, answers.rows)
             start += batch.num_rows
         self._look_up.learn(answers)
@@ -166,12 +167,18 @@ class OrderedSession:
         if usable is not None:
             stats.absent += count - int(usable.sum()) - nulls
 
-    def _refuse(self, answered: Answered) -> None:
+    def _refuse(self, answered: Answered, size_bytes: int) -> None:
         if answered.refused is None or not answered.refused.any():
             return
+        largest_bytes = self.sizes.largest_page_bytes
+        enough_bytes = self.store.index_bytes + PAGE_SHARE * size_bytes
+        reason = too_large("The page of a master row", size_bytes, largest_bytes, enough_bytes)
         if self.dead_letters is None:
-            raise RowTooLargeError(_TOO_LARGE)
-        self.dead_letters(answered.batch.take(pa.array(np.flatnonzero(answered.refused))), _TOO_LARGE)
+            raise RowTooLargeError(reason)
+        rows = np.flatnonzero(answered.refused)
+        sizes = RowSizes(self._stream_schema)
+        for start, end in cuts(sizes.of(answered.batch, rows) + sizes.fixed_bytes, len(rows), self.sizes.piece_bytes):
+            self.dead_letters(answered.batch.take(pa.array(rows[start:end])), reason)
 
     def _new_cache(
         self, recipe: Recipe, parameters: Mapping[str, float], columns: pa.Schema, seed: int

@@ -11,7 +11,7 @@ import pyarrow as pa
 from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.recipe import Recipe
 from semistream.core.arrays import BoolArray
-from semistream.core.budget import MemoryBudget
+from semistream.core.budget import MemoryBudget, format_bytes, format_bytes_up
 from semistream.core.clock import WallClock
 from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
@@ -21,6 +21,8 @@ from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.reader import PartitionReader
+from semistream.engine.row_sizes import RowSizes, cuts
+from semistream.engine.sizing import ROW_SHARE
 from semistream.engine.stream_input import BatchInput, Chunk
 from semistream.engine.tuple_cache import HotRows
 from semistream.store.contract import MasterStore
@@ -72,7 +74,7 @@ class JoinSession:
             finish_by_demand=finish_by_demand,
             cache=cache,
         )
-        self._encoder = _Encoder(plan, store, self.assembly)
+        self._encoder = _Encoder(plan, store, self.assembly, stream_schema)
 
     @property
     def stats(self) -> JoinStats:
@@ -102,7 +104,9 @@ class JoinSession:
         assembly = self.assembly
         chunk_bytes = max(1, self.budget.total_bytes // 24)
         pieces = _pieces(iter(batches), self._stream_schema, assembly.chunk_rows, chunk_bytes)
-        loop, output = assembly.start(lambda _: BatchInput(pieces, self._encoder.encode, pump=pump))
+        loop, output = assembly.start(
+            lambda _: BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes)
+        )
         assert output is not None
         rounds = loop.rounds()
         try:
@@ -131,11 +135,12 @@ def typical_row_bytes(batch: pa.RecordBatch, memory_bytes: int) -> float:
 class _Encoder:
     """Turns record batches into chunks of coded tuples."""
 
-    def __init__(self, plan: OutputPlan, store: MasterStore, assembly: Assembly) -> None:
+    def __init__(self, plan: OutputPlan, store: MasterStore, assembly: Assembly, schema: pa.Schema) -> None:
         self._keys = plan.stream_keys
         self._codec = store.codec
         self._reader: PartitionReader = assembly.reader
-        self._largest_row_bytes = assembly.largest_row_bytes
+        self._largest_bytes = assembly.largest_row_bytes
+        self._sizes = RowSizes(schema)
 
     def encode(self, first_position: int, batch: pa.RecordBatch) -> Chunk:
         keys = [batch.column(batch.schema.get_field_index(name)) for name in self._keys]
@@ -147,15 +152,36 @@ class _Encoder:
             chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]
             _keep(chunk, encoded.usable)
         chunk.partitions = self._reader.locate(chunk.codes)
+        if self._sizes.is_variable:
+            chunk.variable_bytes = self._sizes.total(batch)
+        if chunk.variable_bytes + self._sizes.fixed_bytes > self._largest_bytes:
+            self._refuse_large_rows(chunk)
         unreadable = self._reader.partitions.unreadable(chunk.partitions)
-        if batch.nbytes > self._largest_row_bytes:
-            sizes = np.array([batch.slice(int(row), 1).nbytes for row in chunk.rows])
-            too_large = sizes > self._largest_row_bytes
-            unreadable = too_large if unreadable is None else unreadable | too_large
         if unreadable is not None and unreadable.any():
-            chunk.refused_rows = chunk.rows[unreadable]
-            _keep(chunk, ~unreadable)
+            largest = self._reader.partition_bytes(chunk.partitions[unreadable])
+            _refuse(chunk, unreadable, "The page of a master row", largest, self._largest_bytes)
         return chunk
+
+    def _refuse_large_rows(self, chunk: Chunk) -> None:
+        assert chunk.batch is not None
+        sizes = self._sizes.of(chunk.batch, chunk.rows) + self._sizes.fixed_bytes
+        refused = sizes > self._largest_bytes
+        if refused.any():
+            _refuse(chunk, refused, "A stream row", int(sizes.max()), self._largest_bytes)
+
+
+def _refuse(chunk: Chunk, refused: BoolArray, what: str, size_bytes: int, largest_bytes: int) -> None:
+    reason = too_large(what, size_bytes, largest_bytes, size_bytes * ROW_SHARE)
+    chunk.refusals = (*chunk.refusals, (chunk.rows[refused], reason))
+    _keep(chunk, ~refused)
+
+
+def too_large(what: str, size_bytes: int, largest_bytes: int, enough_bytes: int) -> str:
+    """Return why something cannot be joined within the memory, and how much would be enough."""
+    return (
+        f"{what} is too large for the memory budget: it takes {format_bytes(size_bytes)}, more than the "
+        f"{format_bytes(largest_bytes)} that one may take; give at least {format_bytes_up(enough_bytes)}."
+    )
 
 
 def _keep(chunk: Chunk, kept: BoolArray) -> None:
@@ -168,16 +194,27 @@ def _pieces(
     batches: Iterator[pa.RecordBatch | None], schema: pa.Schema, rows: int, size_bytes: int
 ) -> Iterator[pa.RecordBatch | None]:
     """Cut batches so that none has more rows or, but for single rows, more bytes; check each against the schema."""
+    sizes = RowSizes(schema)
     for batch in batches:
         if batch is None or not batch.num_rows:
             yield None
             continue
         whole = conforming(batch, schema)
-        step = rows
-        if whole.nbytes > size_bytes:
-            step = max(1, min(rows, whole.num_rows * size_bytes // whole.nbytes))
-        for start in range(0, whole.num_rows, step):
-            yield whole.slice(start, step)
+        del batch
+        for start in range(0, whole.num_rows, rows):
+            yield from _cut(whole.slice(start, rows), sizes, size_bytes)
+        del whole  # while the next one is awaited
+
+
+def _cut(batch: pa.RecordBatch, sizes: RowSizes, size_bytes: int) -> Iterator[pa.RecordBatch]:
+    count = batch.num_rows
+    each_bytes = sizes.fixed_bytes
+    if not sizes.is_variable or sizes.total(batch) + each_bytes * count <= size_bytes:
+        yield batch
+        return
+    of_rows = sizes.of(batch, np.arange(count, dtype=np.int64)) + each_bytes
+    for start, end in cuts(of_rows, count, size_bytes):
+        yield batch.slice(start, end - start)
 
 
 def conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

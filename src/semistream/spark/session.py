@@ -97,7 +97,7 @@ def _defaults(master: str, memory_bytes: int) -> dict[str, str]:
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_ROWS),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(min(_MOST_ARROW_BYTES, memory_bytes // 4)),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(arrow_batch_bytes(memory_bytes)),
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local") and not master.startswith("local-cluster"):
@@ -115,6 +115,11 @@ def _retrying(master: str) -> str:
     if master == "local":
         return f"local[1,{_MAX_TASK_FAILURES}]"
     return re.sub(r"^local\[(\*|\d+)\]$", rf"local[\1,{_MAX_TASK_FAILURES}]", master)
+
+
+def arrow_batch_bytes(memory_bytes: int) -> int:
+    """Return how large the Arrow batches may be that Spark hands to a worker with this budget."""
+    return min(_MOST_ARROW_BYTES, memory_bytes // 4)
 
 
 def local_cores(master: str) -> int:

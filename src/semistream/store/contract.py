@@ -9,6 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
@@ -40,6 +41,18 @@ class PageSet(ABC):
     @abstractmethod
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         """Return the named columns of these rows, numbered as in `codes`."""
+
+    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+        """Return the named columns of the first of these rows, as many as take `limit_bytes`, and what they take.
+
+        At least one row if any is asked for. A set should override this with what never makes more than it returns.
+        """
+        taken = self.take(rows, columns)
+        size_bytes = int(taken.nbytes)
+        if size_bytes <= limit_bytes or len(rows) <= 1:
+            return taken, size_bytes
+        fewer = max(1, min(len(rows) - 1, len(rows) * limit_bytes // size_bytes))
+        return self.take_some(rows[:fewer], columns, limit_bytes)
 
     @property
     @abstractmethod
@@ -87,6 +100,11 @@ class MasterStore(ABC):
     @abstractmethod
     def largest_page_bytes(self) -> int:
         """The size of the largest page as `read` transfers it."""
+
+    def page_bytes(self) -> Int64Array:
+        """Return what a read of each page transfers; a store that has it in memory should override this."""
+        sizes = (self.range_bytes(page, page) for page in range(self.page_count))
+        return np.fromiter(sizes, dtype=np.int64, count=self.page_count)
 
     @property
     def first_codes(self) -> Int64Array | None:

@@ -12,6 +12,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import DuplicateKeyError, KeyTypeError, NullKeyError, UnknownColumnError
 from semistream.core.keys import KeyCodec
 from semistream.store.contract import Capabilities, MasterStore, PageSet
+from semistream.store.rows_within import rows_within
 from semistream.store.sparse_index import SparseIndex
 
 
@@ -126,11 +127,24 @@ class _Slices(PageSet):
         self._starts = starts
 
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
+        return self._take_at(self._places(rows), columns)
+
+    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+        at = self._places(rows)
+        count, size_bytes = rows_within([_only_chunk(self._rows.column(name)) for name in columns], at, limit_bytes)
+        if size_bytes is None:
+            return super().take_some(rows, columns, limit_bytes)
+        return self._take_at(at[:count], columns), size_bytes
+
+    def _places(self, rows: Int64Array) -> Int64Array:
         if len(self._starts) == 1:
-            at = rows + self._starts[0]
-        else:
-            ranges = np.searchsorted(self.bounds, rows, side="right") - 1
-            at = rows - self.bounds[ranges] + self._starts[ranges]
+            only: Int64Array = rows + self._starts[0]
+            return only
+        ranges = np.searchsorted(self.bounds, rows, side="right") - 1
+        places: Int64Array = rows - self.bounds[ranges] + self._starts[ranges]
+        return places
+
+    def _take_at(self, at: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         indices = pa.array(at)
         arrays = [_only_chunk(self._rows.column(name)).take(indices) for name in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._rows.schema.field(name) for name in columns]))

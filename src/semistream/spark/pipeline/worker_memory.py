@@ -10,9 +10,12 @@ from pyspark.sql import SparkSession
 
 from semistream.core.budget import format_bytes
 from semistream.spark.pipeline.description import PipelineDescription
+from semistream.spark.session import arrow_batch_bytes
 
-WORKER_BASE_BYTES = 220_000_000
+WORKER_BASE_BYTES = 270_000_000
 """What a Python worker holds before its first row: the interpreter, Arrow and the compiled kernels."""
+_GROWTH = 1.15
+"""A worker grows by so many times its budget at most, and by two Arrow batches."""
 
 _LEAST_OVERHEAD_BYTES = 384 << 20
 _OVERHEAD_SHARE = 0.1
@@ -20,7 +23,7 @@ _OVERHEAD_SHARE = 0.1
 
 @dataclass(frozen=True)
 class WorkerMemory:
-    """The memory of all Python workers: slots × Python operators × (base + budget)."""
+    """The memory of all Python workers: slots × Python operators × (base + 1.15 × budget + two Arrow batches)."""
 
     slots: int
     operators: int
@@ -34,12 +37,12 @@ class WorkerMemory:
     @property
     def worker_bytes(self) -> int:
         """Bytes of one worker."""
-        return WORKER_BASE_BYTES + self.budget_bytes
+        return WORKER_BASE_BYTES + int(_GROWTH * self.budget_bytes) + 2 * arrow_batch_bytes(self.budget_bytes)
 
     def __str__(self) -> str:
         workers = "1 Python worker" if self.slots * self.operators == 1 else f"{self.slots * self.operators} workers"
         return (
-            f"{format_bytes(self.total_bytes)} for {workers} of {format_bytes(WORKER_BASE_BYTES)} and a budget of "
+            f"{format_bytes(self.total_bytes)} for {workers} of {format_bytes(self.worker_bytes)}, with a budget of "
             f"{format_bytes(self.budget_bytes)} each"
         )
 

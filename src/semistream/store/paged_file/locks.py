@@ -1,7 +1,9 @@
 """Locks on the files of a table: one for all writers, and leases of versions for readers.
 
 All of them are `flock`s, so the system frees them when a process dies, and they reach over machines where the file
-system's locks do. A descriptor that a forked process has inherited keeps its lock until both have closed it.
+system's locks do. A descriptor that a forked process has inherited keeps its lock until both have closed it. Locked
+descriptors belong to file objects, which are closed by one call or with the object that holds them: an interrupt cannot
+leave a lock behind.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import time
 import zlib
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -36,14 +39,14 @@ class WriterLock:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / LOCK_NAME
-        self._descriptor = -1
+        self._file: FileIO | None = None
 
     def __enter__(self) -> Self:
-        self._descriptor = system().open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
+        self._file = FileIO(system().open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW))
         try:
             system().lock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException as error:
-            self._close()
+            _close(self._file)
             if isinstance(error, OSError) and error.errno in _HELD_BY_OTHERS:
                 raise ConcurrentWriteError(
                     f"Another writer is at work on {self._path.parent}: wait until it has finished and try again."
@@ -54,18 +57,16 @@ class WriterLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
+        _close(self._file)
 
     def __del__(self) -> None:
         # An interrupt may come between the locking and the block that would free the lock.
-        self._close()
+        _close(self._file)
 
-    def _close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            # Whatever closing says, the lock is free; what the file holds was synced when it was written.
-            with suppress(OSError):
-                system().close(descriptor)
+    @property
+    def _descriptor(self) -> int:
+        assert self._file is not None
+        return self._file.fileno()
 
     def highest_number(self) -> int | None:
         """Return the highest number that a version was given; None if nobody has noted one that can be read."""
@@ -90,30 +91,27 @@ class Lease:
     """
 
     def __init__(self, table: Path, version: int) -> None:
-        self._descriptor = -1
+        self._file: FileIO | None = None
         path = table / manifest_name(version)
-        descriptor = files.open_to_read(path)
+        self._file = FileIO(files.open_to_read(path))
         try:
-            _lock_shared(descriptor, path)
+            _lock_shared(self._file.fileno(), path)
             named = system().status(path)
-            held = system().status(descriptor)
+            held = system().status(self._file.fileno())
             if (named.st_ino, named.st_dev) != (held.st_ino, held.st_dev):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
         except BaseException:
-            system().close(descriptor)
+            self.release()
             raise
-        self._descriptor = descriptor
 
     def content(self) -> bytes:
         """Return the bytes of the manifest."""
-        return files.content_of(self._descriptor)
+        assert self._file is not None
+        return files.content_of(self._file.fileno())
 
     def release(self) -> None:
         """Let the version go."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            with suppress(OSError):
-                system().close(descriptor)
+        _close(self._file)
 
     def __enter__(self) -> Self:
         return self
@@ -127,25 +125,32 @@ class Lease:
         self.release()
 
 
-def taken_alone(path: Path) -> int | None:
-    """Return a descriptor of a manifest with a lock that nobody shares; None if somebody has a lease on it."""
+def taken_alone(path: Path) -> FileIO | None:
+    """Return a manifest with a lock that nobody shares, until it is closed; None if somebody has a lease on it."""
     try:
         # Some network file systems lock for one alone only what is open for writing.
-        descriptor = system().open(path, os.O_RDWR | os.O_NOFOLLOW)
+        file = FileIO(system().open(path, os.O_RDWR | os.O_NOFOLLOW))
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
-        descriptor = files.open_to_read(path)
+        file = FileIO(files.open_to_read(path))
     try:
-        system().lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system().lock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in _HELD_BY_OTHERS:
-            system().close(descriptor)
+            _close(file)
             return None
         if error.errno not in _NO_LOCKS:
-            system().close(descriptor)
+            _close(file)
             raise
-    return descriptor
+    return file
+
+
+def _close(file: FileIO | None) -> None:
+    if file is not None:
+        # Whatever closing says, the lock is free; what the file holds was synced when it was written.
+        with suppress(OSError):
+            file.close()
 
 
 def _lock_shared(descriptor: int, path: Path) -> None:

@@ -128,8 +128,9 @@ def remove_leftovers(directory: Path) -> list[Path]:
     names = files.names_in(directory)
     newest = max((layout.version_of(name, "manifest") or 0 for name in names), default=0)
     leftovers = [name for name in names if name.startswith(layout.TEMPORARY_PREFIX)]
-    leftovers += [name for name in names if layout.number_of(name) > newest]
-    of_newest = {name for name in names if layout.number_of(name) == newest} if newest else set()
+    numbers = {name: number for name in names if (number := layout.number_of(name))}
+    leftovers += [name for name, number in numbers.items() if number > newest]
+    of_newest = {name for name, number in numbers.items() if number == newest}
     if len(of_newest) > 2:
         # A damaged one may need any of the files, and somebody may want to rescue it.
         with suppress(CorruptTableError):

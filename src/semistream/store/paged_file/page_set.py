@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import CorruptTableError
+from semistream.core.row_sizes import row_bits
 from semistream.store.contract import PageSet
 from semistream.store.paged_file.gathering import (
     DONE,
@@ -25,6 +26,8 @@ from semistream.store.paged_file.page_head import HEAD_SIZE
 from semistream.store.paged_file.page_names import PageNames
 from semistream.store.paged_file.placing import compact_rows
 from semistream.store.paged_file.taken_rows import TakenRows
+
+_NO_LIMIT = 2**62
 
 
 class FilePages(PageSet):
@@ -72,14 +75,20 @@ class FilePages(PageSet):
 
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         """Return the named columns of these rows."""
+        return self.take_some(rows, columns, _NO_LIMIT)[0]
+
+    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+        """Return the named columns of the first of these rows that fit the limit, at least of one, and their bytes."""
         gathering = self._columns.gathering(columns)
         if not len(rows) or not len(columns):
-            return _without_values(self._columns.layout.chosen_schema(tuple(columns)), len(rows))
+            return _without_values(self._columns.layout.chosen_schema(tuple(columns)), len(rows)), 0
         # Other types and strides would each compile the kernels anew.
         rows = np.ascontiguousarray(rows, dtype=np.int64)
-        return self._decoded(rows, columns) if gathering is None else self._gathered(rows, gathering)
+        if gathering is None:
+            return self._decoded(rows, columns, limit_bytes)
+        return self._gathered(rows, gathering, limit_bytes)
 
-    def _gathered(self, rows: Int64Array, gathering: Gathering) -> pa.RecordBatch:
+    def _gathered(self, rows: Int64Array, gathering: Gathering, limit_bytes: int) -> tuple[pa.RecordBatch, int]:
         data = np.frombuffer(self.buffer, dtype=np.uint8)
         heads = np.zeros((len(self.pages), HEAD_SIZE), dtype=np.int64)
         parts = np.empty((len(self.pages), PART_SIZE), dtype=np.int64)
@@ -102,12 +111,15 @@ class FilePages(PageSet):
             wrong = gather(data, heads, visits, taken.places, parts, taken.fixed, taken.found)
         if wrong != DONE:
             raise self._fault(wrong, "its columns are not where the index and the schema expect them")
+        size_bytes = taken.size_bytes
+        if size_bytes > limit_bytes and len(rows) > 1:
+            return self._gathered(rows[: min(len(rows) - 1, taken.count_within(limit_bytes))], gathering, limit_bytes)
         values = taken.strings()
         if values is not None:
             gather_strings(data, heads, visits, taken.places, parts, taken.fixed, values, taken.found)
-        return taken.batch()
+        return taken.batch(), size_bytes
 
-    def _decoded(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
+    def _decoded(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
         layout = self._columns.layout
         positions = [layout.position(name) for name in columns]
         indices = np.empty(len(rows), dtype=np.int64)
@@ -126,8 +138,12 @@ class FilePages(PageSet):
             # Taking from many small batches is slow; one copy of the needed columns is cheaper.
             whole = pa.Table.from_batches(batches).select(positions).combine_chunks()
             chosen = whole.to_batches()[0] if _of_one_chunk(whole) else whole
+        if limit_bytes < _NO_LIMIT and isinstance(chosen, pa.RecordBatch):
+            sums = np.cumsum(-(-row_bits(chosen)[indices] // 8))
+            indices = indices[: max(1, int(np.searchsorted(sums, limit_bytes, side="right")))]
         taken = chosen.take(pa.array(indices))
-        return taken if isinstance(taken, pa.RecordBatch) else taken.combine_chunks().to_batches()[0]
+        batch = taken if isinstance(taken, pa.RecordBatch) else taken.combine_chunks().to_batches()[0]
+        return batch, int(batch.nbytes)
 
     def _no_such_row(self) -> IndexError:
         return IndexError(f"a row is not one of the {len(self.codes)} of the pages")

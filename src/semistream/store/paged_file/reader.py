@@ -96,6 +96,11 @@ class PagedFileStore(MasterStore):
         largest = int(self._entries.lengths.max(initial=0))
         return largest + 2 * _BLOCK_BYTES if self._direct and largest else largest
 
+    def page_bytes(self) -> Int64Array:
+        """Return the length of each page, with the blocks around it if reads are direct."""
+        lengths: Int64Array = self._entries.lengths.astype(np.int64)
+        return lengths + 2 * _BLOCK_BYTES if self._direct else lengths
+
     @property
     def first_codes(self) -> Int64Array:
         """The first code of each page."""

@@ -50,6 +50,20 @@ class TakenRows:
         self.fixed: UInt8Array = np.frombuffer(self._fixed, dtype=np.uint8)
         self._strings: pa.Buffer | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """What all columns take, known once `fixed` is filled."""
+        return int(self._fixed.size + self.found[:, VALUE_BYTES].sum())
+
+    def count_within(self, limit_bytes: int) -> int:
+        """Return how many of the first rows take no more than the limit, at least one; once `fixed` is filled."""
+        sums = np.arange(1, self._row_count + 1, dtype=np.int64) * -(-self._fixed.size // self._row_count)
+        for kind, width, at in zip(self._kinds, self._widths, self._values_at, strict=True):
+            if kind >= BYTES:
+                offsets = self.fixed[at : at + (self._row_count + 1) * width].view(np.int32 if width == 4 else np.int64)
+                sums += offsets[1:]
+        return max(1, int(np.searchsorted(sums, limit_bytes, side="right")))
+
     def strings(self) -> UInt8Array | None:
         """Return the memory for the bytes of all strings, one column behind the other; None if there are none."""
         sizes: list[int] = self.found[:, VALUE_BYTES].tolist()

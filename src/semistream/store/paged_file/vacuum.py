@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from io import FileIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,8 @@ class _Vacuum:
             except (CorruptTableError, FileNotFoundError) as error:
                 raise CorruptTableError(
                     f"Nothing more was removed, because version {version} is to stay "
-                    f"({'; '.join(self.reasons[version])}) and is not whole: {error}"
+                    f"({'; '.join(self.reasons[version])}) and is not whole; restore it from a backup, or keep fewer "
+                    f"versions: {error}"
                 ) from None
             self._whole.add(version)
 
@@ -151,14 +153,14 @@ class _Vacuum:
 
     def _remove_manifests(self, doomed: Sequence[int]) -> None:
         """Remove manifests that nobody has leased and no pin names; see the protocol in `pins.py`."""
-        locked: dict[int, int] = {}
+        locked: dict[int, FileIO] = {}
         try:
             for version in doomed:
-                descriptor = taken_alone(self.directory / layout.manifest_name(version))
-                if descriptor is None:
+                held = taken_alone(self.directory / layout.manifest_name(version))
+                if held is None:
                     self.keep([version], "being read")
                 else:
-                    locked[version] = descriptor
+                    locked[version] = held
             # Only now: who has pinned one of them before it was locked is seen here, nobody can from here on.
             self.keep_pinned()
             self.check()
@@ -167,8 +169,8 @@ class _Vacuum:
                     self._unlink(layout.manifest_name(version))
                     self.removed.add(version)
         finally:
-            for descriptor in locked.values():
-                files.close(descriptor)
+            for held in locked.values():
+                held.close()
 
     def _unlink(self, name: str) -> None:
         status = files.status_of(self.directory / name)
