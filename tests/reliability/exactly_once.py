@@ -14,6 +14,7 @@ from exactly_once_project import MasterChanges, Project
 from pipeline_process import PipelineProcess, kill_at_once, newest_finished, newest_planned, newest_written, wait_until
 
 POINTS = ("before the write", "after the files", "after the sink's commit", "after Spark's commit log", "at any time")
+_LOST = "Lost task "
 _SECONDS_TO_START = 240.0
 _SECONDS_FOR_A_BATCH = 120.0
 _SECONDS_TO_FINISH = 900.0
@@ -29,13 +30,18 @@ class Plan:
     driver_kills: int
     worker_kills: int
     dead_letters: bool = False
+    slots: int = 2
     merge_every_seconds: float = 1.0
+    lose_a_task: bool = False
+    """Whether workers are killed until one had a task, since a worker may be idle for a moment."""
 
 
 def run(plan: Plan, folder: Path) -> Figures:
     """Kill a pipeline over and over, let it finish, and account for every row."""
     generator = random.Random(plan.seed)
-    project = Project(folder, plan.seed, ids=plan.ids, files=plan.files, dead_letters=plan.dead_letters)
+    project = Project(
+        folder, plan.seed, ids=plan.ids, files=plan.files, dead_letters=plan.dead_letters, slots=plan.slots
+    )
     changes = MasterChanges(folder / "products", plan.seed, plan.merge_every_seconds)
     changes.start()
     lives = plan.driver_kills + 1
@@ -50,6 +56,9 @@ def run(plan: Plan, folder: Path) -> Figures:
             process = PipelineProcess(project.file)
             try:
                 killed_workers += _kill_workers(process, project, generator, wanted)
+                while plan.lose_a_task and not last and _LOST not in process.said():
+                    project.arrive(1)
+                    killed_workers += _kill_workers(process, project, generator, 1)
                 if last:
                     code = process.wait(_SECONDS_TO_FINISH)
                     assert code == 0, f"the last run ended with {code}: {process.said()[-3000:]}"
@@ -58,7 +67,7 @@ def run(plan: Plan, folder: Path) -> Figures:
             finally:
                 process.end()
         said = process.said()
-        lost_tasks = said.count("Lost task ")
+        lost_tasks = said.count(_LOST)
     finally:
         changes.stop()
     accounts = project.accounts(changes.versions)
@@ -85,9 +94,9 @@ def _kill_workers(process: PipelineProcess, project: Project, generator: random.
         assert code is None or code == 0, f"the run ended with {code}: {process.said()[-3000:]}"
         if code == 0:
             break
-        workers = process.workers()
-        under_way = newest_planned(project.checkpoint) > newest_finished(project.checkpoint)
-        if under_way and workers and kill_at_once(generator.choice(workers)):
+        under_way = _under_way(project)
+        workers = process.workers() if under_way else []  # takes long enough that the batch may have ended meanwhile
+        if workers and _under_way(project) and kill_at_once(generator.choice(workers)):
             killed += 1
             batch = newest_planned(project.checkpoint)
             # A task is tried four times, so that a batch loses two workers at most.
@@ -109,8 +118,12 @@ def _kill_workers(process: PipelineProcess, project: Project, generator: random.
                 and project.arrive(1) == 0
             ):
                 break  # everything has been processed
-        time.sleep(0.01)
+        time.sleep(0.01 if workers else 0.05)
     return killed
+
+
+def _under_way(project: Project) -> bool:
+    return newest_planned(project.checkpoint) > newest_finished(project.checkpoint)
 
 
 def _kill_driver(process: PipelineProcess, project: Project, point: str, generator: random.Random) -> str:

@@ -42,9 +42,11 @@ path = "warehouse"
 [statistics]
 json_lines = "lines.jsonl"
 [spark]
-master = "local[2]"
+master = "local[{slots}]"
 "spark.log.level" = "WARN"
 "spark.driver.memory" = "512m"
+# Drivers live for seconds here, so that Java had better not compile much.
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
 
 
@@ -122,13 +124,14 @@ class Accounts:
 class Project:
     """The folder of the pipeline: its file, what arrives, and what came of it."""
 
-    def __init__(self, folder: Path, seed: int, *, ids: int, files: int, dead_letters: bool) -> None:
+    def __init__(self, folder: Path, seed: int, *, ids: int, files: int, dead_letters: bool, slots: int = 2) -> None:
         self.folder = folder
         self.file = folder / "pipeline.toml"
         self.checkpoint = folder / "state"
         self.sink = folder / "warehouse"
         self._ids = ids
         self._dead_letters = dead_letters
+        self._slots = slots
         self._waiting = iter(self._files(random.Random(seed), files))
         (folder / "incoming").mkdir()
         self.describe(available_now=False)
@@ -137,7 +140,7 @@ class Project:
         """Write the pipeline's file."""
         trigger = "available_now = true" if available_now else ""
         letters = 'dead_letters = "letters"' if self._dead_letters else ""
-        self.file.write_text(_PIPELINE.format(trigger=trigger, letters=letters))
+        self.file.write_text(_PIPELINE.format(trigger=trigger, letters=letters, slots=self._slots))
 
     def arrive(self, files: int | None = None) -> int:
         """Let so many more files arrive, or all that are left; returns how many did."""
