@@ -119,7 +119,7 @@ def test_signals_stop_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None
     assert code == 130, said
     assert said.endswith("Stopped by Ctrl-C; the next start goes on from there.\n")
     assert "Traceback" not in said
-    assert "Memory of workers: 472.0 MB for 2 workers" in said
+    assert "Memory of workers: 592.8 MB for 2 workers" in said
     assert " rows in and " in out
     (totals,) = flat_objects((tmp_path / "run.json").read_text())
     assert totals["stopped"] is True

@@ -23,12 +23,12 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fat_master(folder: Path) -> Path:
-    texts = ["x" * (900_000 if key == 7 else 20) for key in range(100)]
-    MasterTable.build(pa.table({"key": range(100), "text": texts}), folder / "master", "key")
+    texts = ["x" * (900_000 if key == 7 else 20) for key in range(9000)]
+    MasterTable.build(pa.table({"key": range(9000), "text": texts}), folder / "master", "key")
     return folder / "master"
 
 
-SALES = pa.table({"key": [1, 7, 2, 7, 300], "day": ["a", "b", "c", "d", "e"]})
+SALES = pa.table({"key": [1, 7, 2, 7, 9300], "day": ["a", "b", "c", "d", "e"]})
 
 
 @pytest.mark.parametrize("order", ORDERS)
