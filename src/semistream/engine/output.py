@@ -139,7 +139,7 @@ class Output:
 
     @property
     def mean_row_bytes(self) -> float:
-        """What output rows have taken of late."""
+        """The mean size of recent output rows."""
         return self._mean_row_bytes
 
     # Tuples that waited.

@@ -101,7 +101,7 @@ class OrderedSession:
             yield from self._joined(chunk)
 
     def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-        """Yield rows in groups that fit into memory with what is noted of each, and that could be answered of late."""
+        """Yield rows in groups that fit into memory, no larger than recent ones that could be answered at once."""
         chunk: list[pa.RecordBatch] = []
         held_bytes = row_count = 0
         for batch in batches:
