@@ -33,7 +33,7 @@ class Plan:
     slots: int = 2
     merge_every_seconds: float = 1.0
     lose_a_task: bool = False
-    """Whether workers are killed until one had a task, since a worker may be idle for a moment."""
+    """Whether workers are killed while they have a task for certain, since a worker may be idle for a moment."""
 
 
 def run(plan: Plan, folder: Path) -> Figures:
@@ -56,9 +56,8 @@ def run(plan: Plan, folder: Path) -> Figures:
             process = PipelineProcess(project.file)
             try:
                 killed_workers += _kill_workers(process, project, generator, wanted)
-                while plan.lose_a_task and not last and _LOST not in process.said():
-                    project.arrive(1)
-                    killed_workers += _kill_workers(process, project, generator, 1)
+                if plan.lose_a_task and not last:
+                    killed_workers += _lose_a_task(process, project)
                 if last:
                     code = process.wait(_SECONDS_TO_FINISH)
                     assert code == 0, f"the last run ended with {code}: {process.said()[-3000:]}"
@@ -89,7 +88,10 @@ def _kill_workers(process: PipelineProcess, project: Project, generator: random.
     """Kill workers one after the other, each while a batch is under way; ends when there is nothing more to do."""
     killed = 0
     idle_since = None
+    limit = time.monotonic() + _SECONDS_TO_START + wanted * _SECONDS_FOR_A_BATCH
     while killed < wanted:
+        if time.monotonic() > limit:
+            raise TimeoutError(f"{killed} of {wanted} workers could be killed: {process.said()[-3000:]}")
         code = process.exit_code
         assert code is None or code == 0, f"the run ended with {code}: {process.said()[-3000:]}"
         if code == 0:
@@ -120,6 +122,22 @@ def _kill_workers(process: PipelineProcess, project: Project, generator: random.
                 break  # everything has been processed
         time.sleep(0.01 if workers else 0.05)
     return killed
+
+
+def _lose_a_task(process: PipelineProcess, project: Project) -> int:
+    """Hold all workers still, let a file arrive, and kill them when its tasks must be with them."""
+    assert project.arrive(1), "a file must be left"
+    wait_until(lambda: not _under_way(project) and bool(process.workers()), _SECONDS_FOR_A_BATCH, "a pause", 0.2)
+    workers = process.workers()
+    for worker in workers:
+        worker.suspend()
+    project.arrive(1)
+    wait_until(lambda: _under_way(project), _SECONDS_FOR_A_BATCH, "a batch for workers that stand still")
+    time.sleep(1.0)
+    for worker in workers:
+        worker.kill()
+    wait_until(lambda: _LOST in process.said(), _SECONDS_FOR_A_BATCH, "the loss of a task", 0.2)
+    return len(workers)
 
 
 def _under_way(project: Project) -> bool:

@@ -70,8 +70,11 @@ def test_a_replay_sees_the_pinned_version_although_the_master_was_merged_and_vac
     assert [(batch.batch_id, batch.version) for batch in told] == [(2, 1), (3, 3), (4, 3)]
     expected = joined(source, 1, last=3 * ROWS).unionAll(joined(source, 3, first=3 * ROWS))
     assert multiset(source.written()) == multiset(expected)
-    # The pins are now of the newest version alone, so that the old one may go.
-    assert master.vacuum(keep_for=0)["kept"] == [3]
+    # The pins are now of the newest version alone, so that the old one may go unless an idle worker still has it open.
+    assert pinned_versions(table) == {3}
+    reasons = master.vacuum(keep_for=0)["reasons"]
+    assert not any("pin" in reason for reason in reasons.get(1, [])), reasons
+    assert set(reasons) <= {1, 3}
 
 
 def test_an_action_that_fails_once_is_repeated_with_the_rows_it_had(source: SalesStream, tmp_path: Path) -> None:
