@@ -27,7 +27,7 @@ test: lint ## Everything that guards a change: ruff, mypy, the import rule, pyte
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: install ## The long tests too
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow or soak"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 0 -m "slow or soak"
 
 soak: install ## The reliability campaign, for hours; goes on where it was stopped: SEED=1 ONLY=corruption
 	$(BIN)/python tests/reliability/soak.py $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
