@@ -10,16 +10,7 @@ import pyarrow as pa
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
 from semistream.core.memory_copy import copy_bytes
-
-
-def offsets_of(column: pa.Array) -> Any:
-    """Return where the values of a column of strings or bytes begin and end, one number more than there are values."""
-    buffer = column.buffers()[1]
-    if buffer is None:
-        return _NO_OFFSETS
-    types = pa.types
-    is_large = types.is_large_string(column.type) or types.is_large_binary(column.type)
-    return np.frombuffer(buffer, dtype=np.int64 if is_large else np.int32)[column.offset :]
+from semistream.core.value_widths import offsets_of
 
 
 class BytesHeap:
@@ -127,7 +118,6 @@ class BytesColumn:
 _EMPTY = -2
 _NULL = -1
 _NOTHING = np.empty(0, dtype=np.uint8)
-_NO_OFFSETS = np.zeros(1, dtype=np.int32)
 
 
 @kernel

@@ -17,7 +17,6 @@ from semistream.core.keys import KeyCodec
 from semistream.engine.answers import Answer, Matching
 from semistream.engine.gather import concatenate
 from semistream.engine.output_plan import OutputPlan
-from semistream.engine.row_sizes import fixed_row_bytes
 from semistream.engine.stream_rows import StreamRows
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.tuple_rows import ArrivedRows, TupleRows, WaitedRows
@@ -106,8 +105,6 @@ class Output:
         keys_at = tuple(stream_rows.schema.get_field_index(name) for name in plan.stream_keys)
         row_bytes = stream_rows.sizes.fixed_bytes
         self._matching = Matching(plan, codec, not (codec.exact and unique), verify, keys_at, row_bytes)
-        of_master = [field.type for (is_master, _), field in zip(plan.sources, plan.schema, strict=True) if is_master]
-        self._master_row_bytes = fixed_row_bytes(of_master)
         self._mean_row_bytes = float(self._matching.row_bytes)
         self.taken_columns = self.columns_of(plan, verify=verify)
         """The master columns that cached rows have: those of the output, then those that verify a match."""
@@ -203,9 +200,11 @@ class Output:
         if stream is None:
             stream = source.take(stream_rows)
         size_bytes = len(slots) * self._matching.stream_row_bytes + _sum(source.variable_bytes(stream_rows))
-        if master is not None:
-            master = master.select(range(len(self._plan.master_columns))) if self._plan.master_columns else None
-            size_bytes += len(slots) * self._master_row_bytes + _sum(cache.variable_bytes(slots))
+        if not self._plan.master_columns:
+            master = None
+        elif master is not None:
+            master = master.select(range(len(self._plan.master_columns)))
+            size_bytes += master.nbytes
         self._collect(_Made(_NONE, stream, master, _NONE, size_bytes), None, waited=False, matched=True)
 
     def arrival_bytes(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> Int64Array | int:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from semistream.core.arrays import Int64Array
 from semistream.core.compile import kernel
 from semistream.core.row_sizes import row_bits
-from semistream.core.value_widths import fixed_width, is_bytes
-from semistream.engine.bytes_column import offsets_of
+from semistream.core.value_widths import fixed_width, is_bytes, offsets_of
 
 
 class RowSizes:
@@ -52,6 +51,8 @@ def fixed_row_bytes(types: list[pa.DataType]) -> int:
 
 def count_within(sizes: Int64Array, limit_bytes: float) -> int:
     """Return how many of the first sizes fit the limit together, at least one."""
+    if sizes.sum() <= limit_bytes:
+        return max(1, len(sizes))
     return max(1, int(np.searchsorted(np.cumsum(sizes), limit_bytes, side="right")))
 
 

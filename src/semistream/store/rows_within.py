@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
 from semistream.core.compile import kernel
+from semistream.core.value_widths import fixed_width, is_bytes, offsets_of
 
 
 def rows_within(arrays: Sequence[pa.Array], rows: Int64Array, limit_bytes: int) -> tuple[int, int | None]:
@@ -19,35 +20,41 @@ def rows_within(arrays: Sequence[pa.Array], rows: Int64Array, limit_bytes: int) 
     row and column of strings.
     """
     each = 0
-    sizes: Int64Array | None = None
+    of_strings: list[Any] = []
     for array in arrays:
-        kind = array.type
-        is_large = pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
-        if is_large or pa.types.is_string(kind) or pa.types.is_binary(kind):
-            if sizes is None:
-                sizes = np.zeros(len(rows), dtype=np.int64)
-            buffer = array.buffers()[1]
-            offset_type = np.int64 if is_large else np.int32
-            each += 9 if is_large else 5
-            if buffer is not None and len(rows):
-                _add_lengths(np.frombuffer(buffer, dtype=offset_type)[array.offset :], rows, sizes)
-            continue
-        try:
-            each += -(-kind.bit_width // 8) + 1
-        except ValueError:
+        width = fixed_width(array.type)
+        if width is not None:
+            each += width + 1
+        elif is_bytes(array.type):
+            offsets = offsets_of(array)
+            each += offsets.itemsize + 1
+            of_strings.append(offsets)
+        else:
             return len(rows), None
-    if sizes is None:
+    if not of_strings:
         count = min(len(rows), max(1, limit_bytes // max(1, each)))
         return count, count * each
-    total = int(sizes.sum()) + each * len(rows)
-    if total <= limit_bytes or len(rows) <= 1:
-        return len(rows), total
-    sums = np.cumsum(sizes + each)
-    count = max(1, int(np.searchsorted(sums, limit_bytes, side="right")))
-    return count, int(sums[count - 1])
+    sizes = np.full(len(rows), each, dtype=np.int64)
+    for offsets in of_strings[:-1]:
+        _add_lengths(offsets, rows, sizes)
+    count, total = _count_within(of_strings[-1], rows, sizes, limit_bytes)
+    return int(count), int(total)
 
 
 @kernel
 def _add_lengths(offsets: Any, rows: Int64Array, sizes: Int64Array) -> None:
     for index in range(rows.shape[0]):
         sizes[index] += np.int64(offsets[rows[index] + 1]) - np.int64(offsets[rows[index]])
+
+
+@kernel
+def _count_within(offsets: Any, rows: Int64Array, sizes: Int64Array, limit_bytes: int) -> tuple[Any, Any]:
+    """Return how many rows fit, at least one if there are any, and what they take with the lengths of a column."""
+    total = np.int64(0)
+    for index in range(rows.shape[0]):
+        length = np.int64(offsets[rows[index] + 1]) - np.int64(offsets[rows[index]])
+        after = total + sizes[index] + length
+        if after > limit_bytes and index > 0:
+            return index, total
+        total = after
+    return rows.shape[0], total
