@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import DuplicateKeyError, KeyTypeError, NullKeyError, UnknownColumnError
 from semistream.core.keys import KeyCodec
 from semistream.store.contract import Capabilities, MasterStore, PageSet
-from semistream.store.rows_within import rows_within
+from semistream.store.rows_within import RowsWithin
 from semistream.store.sparse_index import SparseIndex
 
 
@@ -57,6 +57,7 @@ class MemoryStore(MasterStore):
         self._starts = _page_starts(self._codes, rows_per_page)
         self.page_count = len(self._starts) - 1
         self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self._counters: dict[tuple[str, ...], RowsWithin] = {}
         self._row_bytes = row_bytes or max(1, round(rows.nbytes / max(1, len(rows))))
         self._index = SparseIndex(self._codes[self._starts[:-1]])
 
@@ -98,11 +99,19 @@ class MemoryStore(MasterStore):
         starts = self._starts[first_pages]
         if len(starts) == 1:
             base, end = int(starts[0]), int(self._starts[last_pages[0] + 1])
-            return _Slices(self._codes[base:end], np.array([0, end - base]), self._rows, starts)
+            return _Slices(self._codes[base:end], np.array([0, end - base]), self._rows, starts, self._counter)
         sizes = self._starts[last_pages + 1] - starts
         bounds = np.concatenate(([0], np.cumsum(sizes)))
         rows = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
-        return _Slices(self._codes[rows], bounds, self._rows, starts)
+        return _Slices(self._codes[rows], bounds, self._rows, starts, self._counter)
+
+    def _counter(self, columns: tuple[str, ...]) -> RowsWithin:
+        """Return what counts the bytes of rows of some columns; looked up in one step, so threads may share it."""
+        counter = self._counters.get(columns)
+        if counter is None:
+            counter = RowsWithin([_only_chunk(self._rows.column(name)) for name in columns])
+            self._counters[columns] = counter
+        return counter
 
     def _has_duplicates(self) -> bool:
         same_code = np.flatnonzero(self._codes[1:] == self._codes[:-1])
@@ -120,20 +129,29 @@ class MemoryStore(MasterStore):
 
 
 class _Slices(PageSet):
-    def __init__(self, codes: Int64Array, bounds: Int64Array, rows: pa.Table, starts: Int64Array) -> None:
+    def __init__(
+        self,
+        codes: Int64Array,
+        bounds: Int64Array,
+        rows: pa.Table,
+        starts: Int64Array,
+        counter: Callable[[tuple[str, ...]], RowsWithin],
+    ) -> None:
         self.codes = codes
         self.bounds = bounds
         self._rows = rows
         self._starts = starts
+        self._counter = counter
 
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         return self._take_at(self._places(rows), columns)
 
     def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
-        at = self._places(rows)
-        count, size_bytes = rows_within([_only_chunk(self._rows.column(name)) for name in columns], at, limit_bytes)
-        if size_bytes is None:
+        counter = self._counter(tuple(columns))
+        if not counter.is_countable:
             return super().take_some(rows, columns, limit_bytes)
+        at = self._places(rows)
+        count, size_bytes = counter.count(at, limit_bytes)
         return self._take_at(at[:count], columns), size_bytes
 
     def _places(self, rows: Int64Array) -> Int64Array:
