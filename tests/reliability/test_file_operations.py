@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from file_operations import try_failures, try_interrupts, try_power_losses
+from power_loss import RecordingSystem
 from table_commands import COMMANDS
 from watched_system import WAYS
+
+import semistream as ss
+from semistream.store.paged_file import pins
+from semistream.store.paged_file.system import installed
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -27,3 +34,19 @@ def test_a_power_loss_leaves_a_whole_table(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_interrupt_at_any_bytecode_leaves_a_whole_table(tmp_path: Path, name: str) -> None:
     try_interrupts(tmp_path, COMMANDS[name], 1, 4)
+
+
+def test_a_pin_that_was_answered_survives_a_power_loss(tmp_path: Path) -> None:
+    table = tmp_path / "tables" / "t"
+    table.parent.mkdir()
+    ss.MasterTable.build(pa.table({"id": [1, 2, 3]}), table, key="id")
+    pins.pin(table, "query", 0)
+    recording = RecordingSystem(table.parent, lambda _: None)
+    with installed(recording):
+        pins.pin(table, "query", 1)
+    generator = np.random.default_rng(1)
+    for moment in range(12):
+        disk = tmp_path / f"moment-{moment}"
+        recording.write_down(disk, generator)
+        kept = {pin.batch for pin in pins.pins_of(disk / "t")}
+        assert 1 in kept, "the batch could be replayed with another version"
