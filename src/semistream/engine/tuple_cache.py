@@ -150,11 +150,12 @@ class TupleCache:
         return max(0, self._replacement.floor(self._frequencies[: self.count]))
 
     def admit(self, codes: Int64Array, worth: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
-        """Add tuples, overwriting others where the cache is full; return how many were new."""
+        """Add tuples, overwriting others where the cache is full and may replace; return how many were new."""
         new = self._table.find_new(codes)
-        if len(new) > self.capacity:
-            new = np.sort(new[np.argsort(worth[new], kind="stable")[len(new) - self.capacity :]])
-        if not len(new) or (self._replacement is None and self.is_full):
+        room = self.capacity if self._replacement is not None else max(0, self._limit - self.count)
+        if len(new) > room:
+            new = np.sort(new[np.argsort(worth[new], kind="stable")[len(new) - room :]])
+        if not len(new):
             return 0
         if rows is not None and self._rows is not None and self._rows.is_variable:
             new = self._fitting(new, rows, self._rows)
