@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from command_line import fail, flat_objects, run, succeed
 
-from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.cli.bench_keys import DrawnKeys
 from semistream.core.errors import BudgetTooSmallError
 from semistream.store.master_table import MasterTable
+from semistream_lab.measurement import Measurement, measure
 
 PROMISED = {
     *("algorithm", "clock", "master_rows", "memory_bytes", "zipf", "tuples", "seconds", "service_rate", "cache_hits"),

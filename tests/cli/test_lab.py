@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import fail, flat_objects, run, succeed
 
-from semistream.lab import plan as plans
-from semistream.lab import report
-from semistream.lab.plan import parse_plan
+from semistream_lab.experiments import plan as plans
+from semistream_lab.experiments import report
+from semistream_lab.experiments.plan import parse_plan
 
 SMALL = """
 paper = "HYBRIDJOIN"

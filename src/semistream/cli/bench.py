@@ -145,7 +145,7 @@ def bench(
         profile = profile or "papers"
     _check_payload(payload, clock, accounting)
     if profile is not None:
-        from semistream.cost.profile_files import find_profile
+        from semistream_lab.cost.profile_files import find_profile
 
         find_profile(profile)
     names = plans.chosen_algorithms(algorithm)

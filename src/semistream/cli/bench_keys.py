@@ -7,7 +7,7 @@ import numpy as np
 from semistream.cli.bench_plan import BenchPlan
 from semistream.cli.bench_tables import key_stride
 from semistream.core.arrays import Int64Array
-from semistream.workload import AbsentKeys, KeySource, ZipfKeys
+from semistream.generator import AbsentKeys, KeySource, ZipfKeys
 
 _MOST_DRAWN = 1 << 25
 _DRAWN_AT_ONCE = 1 << 20

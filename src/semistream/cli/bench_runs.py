@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from semistream.algorithms.measure import WITHOUT_A_QUEUE, Measurement, measure
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.cli import bench_keys, bench_tables
@@ -21,12 +20,13 @@ from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import format_bytes
 from semistream.core.errors import BudgetTooSmallError
-from semistream.cost import Situation, tuned_parameters
-from semistream.cost.profile_files import find_profile
 from semistream.engine.sizing import ROW_SHARE
+from semistream.generator import Workload
 from semistream.joining import join
 from semistream.store.contract import MasterStore
-from semistream.workload import Workload
+from semistream_lab.cost import Situation, tuned_parameters
+from semistream_lab.cost.profile_files import find_profile
+from semistream_lab.measurement import WITHOUT_A_QUEUE, Measurement, measure
 
 _BATCH_ROWS = 1 << 14
 _STREAM_PAYLOAD_BYTES = 12

@@ -14,11 +14,11 @@ from semistream.cli.bench_plan import BenchPlan, ClockKind, StoreKind
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.cost.profile_files import find_profile
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.store.throttling import ThrottlingStore
+from semistream_lab.cost.profile_files import find_profile
 
 KEY = "key"
 _BATCH_ROWS = 1 << 16

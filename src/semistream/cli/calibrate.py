@@ -13,8 +13,8 @@ from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError, SemistreamError
 
 if TYPE_CHECKING:
-    from semistream.cost.calibrate import Calibration
-    from semistream.cost.request_times import Progress
+    from semistream_lab.cost.calibrate import Calibration
+    from semistream_lab.cost.request_times import Progress
 
 _DEFAULT_SIZE = "256MB"
 
@@ -53,7 +53,7 @@ def calibrate(
 
     from semistream.cli import calibrate_rendering, json_output
     from semistream.cli.progress import progress
-    from semistream.cost.profile_files import save_profile
+    from semistream_lab.cost.profile_files import save_profile
 
     json_output.check_writable(out)
     with progress() as reporting:
@@ -66,8 +66,8 @@ def calibrate(
 def _measured(
     master: Path | None, folder: Path | None, size_bytes: int, direct: bool | None, name: str, report: Progress
 ) -> Calibration:
-    from semistream.cost.calibrate import build_scratch_table, calibrate
     from semistream.store.master_table import MasterTable
+    from semistream_lab.cost.calibrate import build_scratch_table, calibrate
 
     with ExitStack() as cleanup:
         if master is not None:

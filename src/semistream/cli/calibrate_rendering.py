@@ -7,8 +7,8 @@ from rich.table import Table
 
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.costs import CostProfile
-from semistream.cost.calibrate import Calibration
-from semistream.cost.request_times import RequestTime
+from semistream_lab.cost.calibrate import Calibration
+from semistream_lab.cost.request_times import RequestTime
 
 _CONSTANTS = (
     ("c_H", "probe_seconds", "look a tuple up in the cache"),

@@ -11,7 +11,7 @@ import typer
 from semistream.core.errors import InvalidSettingError
 
 if TYPE_CHECKING:
-    from semistream.lab.plan import Plan
+    from semistream_lab.experiments.plan import Plan
 
 lab_app = typer.Typer(help="Run the papers' experiments and judge their claims.")
 
@@ -38,7 +38,7 @@ def list_experiments(
 ) -> None:
     """Show the experiments: their names, their figures and what the papers show."""
     from semistream.cli import json_output, lab_rendering
-    from semistream.lab.plan import all_plans
+    from semistream_lab.experiments.plan import all_plans
 
     rows = lab_rendering.plan_rows(all_plans().values())
     if as_json:
@@ -72,9 +72,9 @@ def run(
     """Run experiments; what was finished before is not run again, so Ctrl-C loses next to nothing."""
     from semistream.cli import lab_rendering
     from semistream.cli.progress import progress
-    from semistream.lab.plan import chosen_plans
-    from semistream.lab.results import LabSettings, ResultsFolder
-    from semistream.lab.running import repeated, run_plans
+    from semistream_lab.experiments.plan import chosen_plans
+    from semistream_lab.experiments.results import LabSettings, ResultsFolder
+    from semistream_lab.experiments.running import repeated, run_plans
 
     if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
         raise InvalidSettingError(
@@ -99,8 +99,8 @@ def report(
     """Write figures, verdicts on the papers' claims and one page about a folder of results."""
     from semistream.cli import lab_rendering
     from semistream.cli.progress import progress
-    from semistream.lab.report import write_report
-    from semistream.lab.results import ResultsFolder
+    from semistream_lab.experiments.report import write_report
+    from semistream_lab.experiments.results import ResultsFolder
 
     results = ResultsFolder.open(folder)
     with progress() as reporting:
@@ -110,7 +110,7 @@ def report(
 
 def _that_run_on(clock: LabClock, plans: list[Plan]) -> tuple[list[Plan], list[str]]:
     """Return the plans that make sense on a clock, and the names of the others."""
-    from semistream.lab.running import runs_on
+    from semistream_lab.experiments.running import runs_on
 
     chosen = [plan for plan in plans if runs_on(plan, clock.value)]
     left_out = [plan.id for plan in plans if plan not in chosen]

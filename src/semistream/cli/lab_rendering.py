@@ -11,9 +11,9 @@ from rich.markup import escape
 
 from semistream.cli.json_output import Scalar
 from semistream.cli.rendering import console, plain_table
-from semistream.lab.plan import Plan
-from semistream.lab.report import Report
-from semistream.lab.running import Outcome
+from semistream_lab.experiments.plan import Plan
+from semistream_lab.experiments.report import Report
+from semistream_lab.experiments.running import Outcome
 
 
 def plan_rows(plans: Iterable[Plan]) -> list[dict[str, Scalar]]:

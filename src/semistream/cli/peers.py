@@ -90,13 +90,13 @@ def peers(
     """
     from semistream.cli import json_output, peers_rendering
     from semistream.cli.progress import progress
-    from semistream.cost.machine import this_machine
-    from semistream.peers import report, results
-    from semistream.peers.comparison import TurnPlan, compare
-    from semistream.peers.contract import Bench
-    from semistream.peers.data import PeerData, Situation
-    from semistream.peers.flink.installation import JARS_VARIABLE, PYTHON_VARIABLE, FlinkInstallation
-    from semistream.peers.registry import Addresses, all_peers, chosen_peers
+    from semistream_lab.cost.machine import this_machine
+    from semistream_lab.peers import report, results
+    from semistream_lab.peers.comparison import TurnPlan, compare
+    from semistream_lab.peers.contract import Bench
+    from semistream_lab.peers.data import PeerData, Situation
+    from semistream_lab.peers.flink.installation import JARS_VARIABLE, PYTHON_VARIABLE, FlinkInstallation
+    from semistream_lab.peers.registry import Addresses, all_peers, chosen_peers
 
     addresses = Addresses(
         os.environ.get(_POSTGRESQL) or None,
@@ -166,7 +166,7 @@ def _session(cores: int, memory: str, *, needed: bool) -> Iterator[SparkSession 
         yield None
         return
     from semistream.cli import interruption
-    from semistream.peers.session import peers_session
+    from semistream_lab.peers.session import peers_session
 
     with interruption.silent_log(), peers_session(cores, memory) as spark:
         interruption.install()  # Spark has put a handler of its own for Ctrl-C

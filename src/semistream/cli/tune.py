@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from semistream.cli.progress import Progress
     from semistream.cli.tune_rendering import Tuned
     from semistream.core.costs import CostProfile
-    from semistream.cost import Situation
+    from semistream.generator import KeySource
     from semistream.store.contract import MasterStore
-    from semistream.workload import KeySource
+    from semistream_lab.cost import Situation
 
 _MASTER = "Master table"
 
@@ -73,7 +73,7 @@ def tune(
     names = plans.chosen_algorithms(algorithm)
     from semistream.cli import json_output, tune_rendering
     from semistream.cli.progress import progress
-    from semistream.cost.profile_files import find_profile
+    from semistream_lab.cost.profile_files import find_profile
 
     costs = find_profile(profile or ("papers" if master is None else "ssd"))
     if json_file is not None:
@@ -108,14 +108,14 @@ def _situation(
     seed: int,
 ) -> tuple[Situation, MasterStore | None, Callable[[], KeySource] | None]:
     """Return the situation, and for an existing table its store and a stream of its keys."""
-    from semistream.cost import Situation
+    from semistream_lab.cost import Situation
 
     if master is None:
         return Situation(master_rows, memory_bytes, zipf, ranks.value), None, None
     from semistream.cli import bench_tables
     from semistream.cli.bench_keys import ChosenKeys
     from semistream.cli.bench_runs import TableSize
-    from semistream.workload import ZipfKeys
+    from semistream.generator import ZipfKeys
 
     store = cleanup.enter_context(bench_tables.existing_table(master, direct=False))
     size = TableSize.of(store)
@@ -144,8 +144,8 @@ def _tuned(
 ) -> Tuned | None:
     """Tune one algorithm; None if it is to be left out because the memory is too small for it."""
     from semistream.cli.tune_rendering import Tuned
-    from semistream.cost import predict, tune_by_measurement
-    from semistream.cost import tune as tune_by_model
+    from semistream_lab.cost import predict, tune_by_measurement
+    from semistream_lab.cost import tune as tune_by_model
 
     try:
         default = predict(name, situation, costs).service_rate

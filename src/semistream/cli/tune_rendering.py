@@ -11,7 +11,7 @@ from semistream.cli.bench_rendering import bar
 from semistream.cli.json_output import Scalar
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.budget import format_bytes
-from semistream.cost import CurvePoint, Situation, Tuning
+from semistream_lab.cost import CurvePoint, Situation, Tuning
 
 _BAR_CELLS = 32
 _MOST_POINTS = 15
