@@ -1,4 +1,4 @@
-"""Measures the claims about micro-batches on Spark with the peers of `semistream peers`.
+"""Measures the claims about micro-batches on Spark with the peers of `semistream lab peers`.
 
 Three comparisons take turns, so that all see the same machine: all peers at a large master table, `enrich` at a small
 one, and `enrich` against the identity with large batches. Each ratio is of the medians over all turns.

@@ -1,6 +1,6 @@
 """Compares three algorithms on the model clock, which gives the same numbers on every machine.
 
-Run it with `python examples/compare_algorithms.py`. The command `semistream bench` does the same with more options.
+Run it with `python examples/compare_algorithms.py`. The command `semistream lab bench` does the same with more options.
 """
 
 from __future__ import annotations

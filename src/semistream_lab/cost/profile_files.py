@@ -65,7 +65,7 @@ def load_profile(path: str | os.PathLike[str]) -> CostProfile:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise InvalidSettingError(
-            f"The profile {path} cannot be read ({why}): give a file that `semistream calibrate` wrote."
+            f"The profile {path} cannot be read ({why}): give a file that `semistream lab calibrate` wrote."
         ) from None
     except (ValueError, RecursionError):
         raise _foreign(path) from None
@@ -87,8 +87,8 @@ def find_profile(name_or_path: str) -> CostProfile:
         return load_profile(name_or_path)
     known = ", ".join(sorted(PROFILES))
     raise InvalidSettingError(
-        f"There is no cost profile {name_or_path!r}: choose one of {known}, or give a file that `semistream calibrate` "
-        "wrote."
+        f"There is no cost profile {name_or_path!r}: choose one of {known}, or give a file that "
+        "`semistream lab calibrate` wrote."
     )
 
 
@@ -118,7 +118,7 @@ def _is_cost(value: Any) -> bool:
 
 
 def _foreign(path: Path) -> CorruptTableError:
-    return CorruptTableError(f"{path} is no cost profile: give a file that `semistream calibrate` wrote.")
+    return CorruptTableError(f"{path} is no cost profile: give a file that `semistream lab calibrate` wrote.")
 
 
 def _damaged(path: Path) -> CorruptTableError:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from semistream.cli.bench_rendering import bar
 from semistream.cli.json_output import Scalar
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.budget import format_bytes
+from semistream_lab.cli.bench_rendering import bar
 from semistream_lab.cost import CurvePoint, Situation, Tuning
 
 _BAR_CELLS = 32

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from command_line import fail, flat_objects, succeed
 
-from semistream.cli.calibrate_rendering import in_units
 from semistream.store.master_table import MasterTable
+from semistream_lab.cli.calibrate_rendering import in_units
 from semistream_lab.cost.calibrate import build_scratch_table
 from semistream_lab.cost.profile_files import find_profile
 
@@ -24,7 +24,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_generated_table_is_measured_and_removed(tmp_path: Path) -> None:
     folder, out = tmp_path / "disk", tmp_path / "mine.json"
     folder.mkdir()
-    shown = succeed("calibrate", "--folder", folder, "--size", "2MB", "--out", out)
+    shown = succeed("lab", "calibrate", "--folder", folder, "--size", "2MB", "--out", out)
     assert list(folder.iterdir()) == []
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.json"]
     assert find_profile(str(out)).name == "mine"
@@ -33,17 +33,17 @@ def test_a_generated_table_is_measured_and_removed(tmp_path: Path) -> None:
 
 
 def test_an_existing_table_is_measured_and_stays(table: Path, tmp_path: Path) -> None:
-    shown = succeed("calibrate", "--master", table, "--no-direct", "--out", tmp_path / "cached.json")
+    shown = succeed("lab", "calibrate", "--master", table, "--no-direct", "--out", tmp_path / "cached.json")
     assert "read through the page cache" in shown
     assert MasterTable(table).info()["rows"] == 12_500
 
 
 def test_a_bench_takes_the_profile_by_its_path_on_both_clocks(table: Path, tmp_path: Path) -> None:
     profile, rows = tmp_path / "mine.json", tmp_path / "rows.json"
-    succeed("calibrate", "--master", table, "--out", profile)
+    succeed("lab", "calibrate", "--master", table, "--out", profile)
     sizes = ("--algorithm", "hybridjoin", "--master-rows", "20000", "--memory", "1MB", "--tuples", "20000")
     for clock in ("model", "wall"):
-        succeed("bench", *sizes, "--clock", clock, "--profile", profile, "--json", rows)
+        succeed("lab", "bench", *sizes, "--clock", clock, "--profile", profile, "--json", rows)
         [row] = flat_objects(rows.read_text())
         assert row["profile"] == str(profile)
         assert row["service_rate"] > 0
@@ -64,7 +64,7 @@ def test_errors_of_calibrate_are_one_sentence(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert fail("calibrate", *arguments, "--out", "mine.json").startswith(message)
+    assert fail("lab", "calibrate", *arguments, "--out", "mine.json").startswith(message)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,11 +75,11 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
         raise AssertionError("nothing is to be measured")
 
     monkeypatch.setattr("semistream_lab.cost.calibrate.build_scratch_table", never)
-    assert "cannot be written" in fail("calibrate", "--out", tmp_path / "nowhere" / "mine.json")
+    assert "cannot be written" in fail("lab", "calibrate", "--out", tmp_path / "nowhere" / "mine.json")
 
 
 def test_the_place_of_the_profile_must_be_named() -> None:
-    assert "--out" in fail("calibrate", code=2)
+    assert "--out" in fail("lab", "calibrate", code=2)
 
 
 @pytest.mark.parametrize(

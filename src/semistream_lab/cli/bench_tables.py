@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from semistream.cli.bench_plan import BenchPlan, ClockKind, StoreKind
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
@@ -18,6 +17,7 @@ from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.store.throttling import ThrottlingStore
+from semistream_lab.cli.bench_plan import BenchPlan, ClockKind, StoreKind
 from semistream_lab.cost.profile_files import find_profile
 
 KEY = "key"

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semistream.cli import bench_plan as plans
-from semistream.cli.bench_plan import Ranks
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
+from semistream_lab.cli import bench_plan as plans
+from semistream_lab.cli.bench_plan import Ranks
 
 if TYPE_CHECKING:
     from semistream.cli.progress import Progress
-    from semistream.cli.tune_rendering import Tuned
     from semistream.core.costs import CostProfile
     from semistream.generator import KeySource
     from semistream.store.contract import MasterStore
+    from semistream_lab.cli.tune_rendering import Tuned
     from semistream_lab.cost import Situation
 
 _MASTER = "Master table"
@@ -50,7 +50,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What operations cost: papers, ssd, remote, or a file of `semistream calibrate`.",
+            help="What operations cost: papers, ssd, remote, or a file of `semistream lab calibrate`.",
             show_default="papers; ssd with --master",
         ),
     ] = None,
@@ -71,8 +71,9 @@ def tune(
     if master is not None and master_rows is not None:
         raise InvalidSettingError("--master and --master-rows contradict each other: the table has its own size.")
     names = plans.chosen_algorithms(algorithm)
-    from semistream.cli import json_output, tune_rendering
+    from semistream.cli import json_output
     from semistream.cli.progress import progress
+    from semistream_lab.cli import tune_rendering
     from semistream_lab.cost.profile_files import find_profile
 
     costs = find_profile(profile or ("papers" if master is None else "ssd"))
@@ -112,10 +113,10 @@ def _situation(
 
     if master is None:
         return Situation(master_rows, memory_bytes, zipf, ranks.value), None, None
-    from semistream.cli import bench_tables
-    from semistream.cli.bench_keys import ChosenKeys
-    from semistream.cli.bench_runs import TableSize
     from semistream.generator import ZipfKeys
+    from semistream_lab.cli import bench_tables
+    from semistream_lab.cli.bench_keys import ChosenKeys
+    from semistream_lab.cli.bench_runs import TableSize
 
     store = cleanup.enter_context(bench_tables.existing_table(master, direct=False))
     size = TableSize.of(store)
@@ -143,7 +144,7 @@ def _tuned(
     skip: bool,
 ) -> Tuned | None:
     """Tune one algorithm; None if it is to be left out because the memory is too small for it."""
-    from semistream.cli.tune_rendering import Tuned
+    from semistream_lab.cli.tune_rendering import Tuned
     from semistream_lab.cost import predict, tune_by_measurement
     from semistream_lab.cost import tune as tune_by_model
 

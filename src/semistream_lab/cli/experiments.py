@@ -13,8 +13,6 @@ from semistream.core.errors import InvalidSettingError
 if TYPE_CHECKING:
     from semistream_lab.experiments.plan import Plan
 
-lab_app = typer.Typer(help="Run the papers' experiments and judge their claims.")
-
 _SMALLEST_SCALE, _LARGEST_SCALE = 0.005, 4.0
 
 
@@ -25,29 +23,21 @@ class LabClock(StrEnum):
     WALL = "wall"
 
 
-@lab_app.callback(invoke_without_command=True)
-def lab(context: typer.Context) -> None:
-    """Run the papers' experiments and judge their claims."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@lab_app.command("list")
 def list_experiments(
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
     """Show the experiments: their names, their figures and what the papers show."""
-    from semistream.cli import json_output, lab_rendering
+    from semistream.cli import json_output
+    from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import all_plans
 
-    rows = lab_rendering.plan_rows(all_plans().values())
+    rows = experiments_rendering.plan_rows(all_plans().values())
     if as_json:
         typer.echo(json_output.as_json(rows), nl=False)
     else:
-        lab_rendering.show_plans(rows)
+        experiments_rendering.show_plans(rows)
 
 
-@lab_app.command()
 def run(
     experiments: Annotated[
         list[str], typer.Argument(metavar="ID...|all", help="Names of experiments, or all.", show_default=False)
@@ -70,8 +60,8 @@ def run(
     ] = None,
 ) -> None:
     """Run experiments; what was finished before is not run again, so Ctrl-C loses next to nothing."""
-    from semistream.cli import lab_rendering
     from semistream.cli.progress import progress
+    from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import chosen_plans
     from semistream_lab.experiments.results import LabSettings, ResultsFolder
     from semistream_lab.experiments.running import repeated, run_plans
@@ -87,25 +77,24 @@ def run(
     folder = ResultsFolder.make(out, LabSettings(scale, clock.value))
     with progress() as reporting:
         outcome = run_plans(plans, folder, jobs=jobs, report=reporting.update)
-    lab_rendering.show_outcome(outcome, len(plans), left_out, out)
+    experiments_rendering.show_outcome(outcome, len(plans), left_out, out)
     if outcome.failures:
         raise typer.Exit(1)
 
 
-@lab_app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the results.", show_default=False)],
 ) -> None:
     """Write figures, verdicts on the papers' claims and one page about a folder of results."""
-    from semistream.cli import lab_rendering
     from semistream.cli.progress import progress
+    from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.report import write_report
     from semistream_lab.experiments.results import ResultsFolder
 
     results = ResultsFolder.open(folder)
     with progress() as reporting:
         written = write_report(results, reporting.update)
-    lab_rendering.show_report(written)
+    experiments_rendering.show_report(written)
 
 
 def _that_run_on(clock: LabClock, plans: list[Plan]) -> tuple[list[Plan], list[str]]:

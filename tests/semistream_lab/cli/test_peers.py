@@ -17,14 +17,14 @@ def _no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_list_names_peers_and_what_they_lack() -> None:
-    shown = succeed("peers", "--list")
+    shown = succeed("lab", "peers", "--list")
     assert all(name in shown for name in ("identity", "enrich", "native", "sqlite", "duckdb"))
     assert "SEMISTREAM_PEERS_POSTGRESQL" in shown
 
 
 def test_a_comparison_writes_its_page_and_results(tmp_path: Path) -> None:
     out, file = tmp_path / "out", tmp_path / "peers.json"
-    shown = succeed("peers", "--only", "duckdb", *SMALL, "--out", out, "--json", file)
+    shown = succeed("lab", "peers", "--only", "duckdb", *SMALL, "--out", out, "--json", file)
     assert "duckdb" in shown
     assert str(out / "peers.md") in shown.replace("\n", "")
     (row,) = flat_objects(file.read_text())
@@ -48,17 +48,17 @@ def test_a_comparison_writes_its_page_and_results(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(arguments: tuple[str, ...], told: str) -> None:
-    assert told in fail("peers", *arguments)
+    assert told in fail("lab", "peers", *arguments)
 
 
 def test_an_address_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEMISTREAM_PEERS_POSTGRESQL", "postgresql://me:secret@127.0.0.1:1/none")
     monkeypatch.setenv("SEMISTREAM_PEERS_REDIS", "redis://:secret@127.0.0.1:1/0")
-    assert "secret" not in succeed("peers", "--list")
-    assert "secret" not in fail("peers", "--only", "postgresql", *SMALL)
+    assert "secret" not in succeed("lab", "peers", "--list")
+    assert "secret" not in fail("lab", "peers", "--only", "postgresql", *SMALL)
 
 
 def test_flink_is_found_by_its_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SEMISTREAM_PEERS_FLINK_PYTHON", str(tmp_path / "python"))
     monkeypatch.setenv("SEMISTREAM_PEERS_FLINK_JARS", str(tmp_path))
-    assert "has no PyFlink" in fail("peers", "--only", "flink-identity", *SMALL)
+    assert "has no PyFlink" in fail("lab", "peers", "--only", "flink-identity", *SMALL)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.cli.bench_plan import BenchPlan
-from semistream.cli.bench_tables import key_stride
 from semistream.core.arrays import Int64Array
 from semistream.generator import AbsentKeys, KeySource, ZipfKeys
+from semistream_lab.cli.bench_plan import BenchPlan
+from semistream_lab.cli.bench_tables import key_stride
 
 _MOST_DRAWN = 1 << 25
 _DRAWN_AT_ONCE = 1 << 20

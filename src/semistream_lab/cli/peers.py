@@ -88,8 +88,9 @@ def peers(
     where they are: what is put there is removed again. Flink takes part if SEMISTREAM_PEERS_FLINK_PYTHON names a Python
     that has it and SEMISTREAM_PEERS_FLINK_JARS the folder of its JDBC connector. Needs Java 17 or later.
     """
-    from semistream.cli import json_output, peers_rendering
+    from semistream.cli import json_output
     from semistream.cli.progress import progress
+    from semistream_lab.cli import peers_rendering
     from semistream_lab.cost.machine import this_machine
     from semistream_lab.peers import report, results
     from semistream_lab.peers.comparison import TurnPlan, compare

@@ -12,9 +12,9 @@ from command_line import fail, flat_objects, run, succeed
 
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
-from semistream.cli.bench_keys import DrawnKeys
 from semistream.core.errors import BudgetTooSmallError
 from semistream.store.master_table import MasterTable
+from semistream_lab.cli.bench_keys import DrawnKeys
 from semistream_lab.measurement import Measurement, measure
 
 PROMISED = {
@@ -29,7 +29,7 @@ SMALL = ("--master-rows", "20000", "--memory", "1MB", "--tuples", "20000")
 def measured(tmp_path: Path, *arguments: str | Path) -> list[dict[str, Any]]:
     """Run a bench and return the rows of its JSON file."""
     file = tmp_path / "bench.json"
-    succeed("bench", *arguments, "--json", file)
+    succeed("lab", "bench", *arguments, "--json", file)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     return flat_objects(file.read_text())
 
@@ -140,7 +140,7 @@ def test_parameters_reach_the_algorithms_that_have_them(tmp_path: Path) -> None:
 
 
 def test_the_table_says_what_is_compared_and_what_comes_out() -> None:
-    shown = succeed("bench", "--algorithm", "meshjoin,cachejoin", "--clock", "model", *SMALL)
+    shown = succeed("lab", "bench", "--algorithm", "meshjoin,cachejoin", "--clock", "model", *SMALL)
     assert "meshjoin and cachejoin compared" in shown
     assert "20,000 rows of 120 bytes" in shown
     assert "Tuples/s" in shown
@@ -149,7 +149,7 @@ def test_the_table_says_what_is_compared_and_what_comes_out() -> None:
 
 
 def test_the_whole_family_is_sorted_by_service_rate() -> None:
-    shown = succeed("bench", "--algorithm", "all", "--clock", "model", *SMALL)
+    shown = succeed("lab", "bench", "--algorithm", "all", "--clock", "model", *SMALL)
     rates = [
         int(line.split()[1].replace(",", ""))
         for line in shown.splitlines()
@@ -161,10 +161,10 @@ def test_the_whole_family_is_sorted_by_service_rate() -> None:
 
 def test_a_short_run_is_noted_with_what_is_long_enough() -> None:
     arguments = ("--algorithm", "hybridjoin", "--clock", "model", "--master-rows", "20000", "--memory", "1MB")
-    short = succeed("bench", *arguments, "--tuples", "100")
+    short = succeed("lab", "bench", *arguments, "--tuples", "100")
     assert "Short run of hybridjoin" in short
     enough = short.split("--tuples ")[1].split()[0]
-    assert "Short run" not in succeed("bench", *arguments, "--tuples", enough)
+    assert "Short run" not in succeed("lab", "bench", *arguments, "--tuples", enough)
 
 
 def test_an_algorithm_of_the_family_that_cannot_run_is_left_out(
@@ -175,18 +175,18 @@ def test_an_algorithm_of_the_family_that_cannot_run_is_left_out(
             raise BudgetTooSmallError("A memory of 1.0 MB is too small.")
         return measure(recipe, *arguments, **options)
 
-    monkeypatch.setattr("semistream.cli.bench_runs.measure", too_small_for_ssij)
+    monkeypatch.setattr("semistream_lab.cli.bench_runs.measure", too_small_for_ssij)
     file = tmp_path / "bench.json"
-    shown = succeed("bench", "--algorithm", "all", "--clock", "model", *SMALL, "--json", file)
+    shown = succeed("lab", "bench", "--algorithm", "all", "--clock", "model", *SMALL, "--json", file)
     assert "ssij was left out: A memory of 1.0 MB is too small." in shown
     assert [row["algorithm"] for row in flat_objects(file.read_text())] == [
         name for name in ALGORITHMS if name != "ssij"
     ]
-    assert fail("bench", "--algorithm", "hybridjoin,ssij", *SMALL) == "A memory of 1.0 MB is too small."
+    assert fail("lab", "bench", "--algorithm", "hybridjoin,ssij", *SMALL) == "A memory of 1.0 MB is too small."
 
 
 def test_progress_and_notes_do_not_mix_with_results(tmp_path: Path) -> None:
-    result = run("bench", "--algorithm", "hybridjoin", "--clock", "model", *SMALL, "--json", tmp_path / "a.json")
+    result = run("lab", "bench", "--algorithm", "hybridjoin", "--clock", "model", *SMALL, "--json", tmp_path / "a.json")
     assert "The results are in" in result.stderr
     assert "The results are in" not in result.stdout
 
@@ -236,7 +236,7 @@ def test_errors_are_one_sentence(
     arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert fail("bench", *arguments).startswith(said)
+    assert fail("lab", "bench", *arguments).startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -258,21 +258,23 @@ def test_errors_are_one_sentence(
     ],
 )
 def test_values_that_make_no_sense_are_a_misuse(arguments: list[str]) -> None:
-    said = fail("bench", *arguments, code=2)
+    said = fail("lab", "bench", *arguments, code=2)
     assert said.startswith(f"Invalid value for '{arguments[0]}': ")
-    assert said.endswith("; see `semistream bench --help`.")
+    assert said.endswith("; see `semistream lab bench --help`.")
 
 
 def test_the_json_file_is_checked_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def must_not_run(*_: object) -> None:
         raise AssertionError("the run has begun")
 
-    monkeypatch.setattr("semistream.cli.bench_runs.run", must_not_run)
-    assert "cannot be written" in fail("bench", "--json", tmp_path / "nowhere" / "a.json")
+    monkeypatch.setattr("semistream_lab.cli.bench_runs.run", must_not_run)
+    assert "cannot be written" in fail("lab", "bench", "--json", tmp_path / "nowhere" / "a.json")
 
 
 def test_a_table_with_another_key_is_refused(tmp_path: Path) -> None:
     MasterTable.build(pa.table({"name": ["a"]}), tmp_path / "names", "name")
     MasterTable.build(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "empty", "id")
-    assert "is name string: give a table with a single integer key." in fail("bench", "--master", tmp_path / "names")
-    assert "has no rows" in fail("bench", "--master", tmp_path / "empty")
+    assert "is name string: give a table with a single integer key." in fail(
+        "lab", "bench", "--master", tmp_path / "names"
+    )
+    assert "has no rows" in fail("lab", "bench", "--master", tmp_path / "empty")

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from semistream.cli import bench_plan as plans
-from semistream.cli.bench_plan import Accounting, BenchPlan, ClockKind, Ranks, StoreKind
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
+from semistream_lab.cli import bench_plan as plans
+from semistream_lab.cli.bench_plan import Accounting, BenchPlan, ClockKind, Ranks, StoreKind
 
 _MASTER = "Master table"
 _STREAM = "Stream"
@@ -176,8 +176,9 @@ def bench(
 
 
 def _run(plan: BenchPlan, json_file: Path | None) -> None:
-    from semistream.cli import bench_rendering, bench_runs, json_output
+    from semistream.cli import json_output
     from semistream.cli.progress import progress
+    from semistream_lab.cli import bench_rendering, bench_runs
 
     if json_file is not None:
         json_output.check_writable(json_file)

@@ -51,8 +51,9 @@ def calibrate(
     if folder is not None and not folder.is_dir():
         raise InvalidSettingError(f"There is no folder {folder} to generate a table in: make it first.")
 
-    from semistream.cli import calibrate_rendering, json_output
+    from semistream.cli import json_output
     from semistream.cli.progress import progress
+    from semistream_lab.cli import calibrate_rendering
     from semistream_lab.cost.profile_files import save_profile
 
     json_output.check_writable(out)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from semistream.cli.bench_plan import Accounting, BenchPlan, ClockKind, Ranks, StoreKind
-from semistream.cli.bench_runs import Result, Results
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.budget import format_bytes
+from semistream_lab.cli.bench_plan import Accounting, BenchPlan, ClockKind, Ranks, StoreKind
+from semistream_lab.cli.bench_runs import Result, Results
 
 _NUMBERS_WIDTH = 56
 _MEMORY_WIDTH = 8

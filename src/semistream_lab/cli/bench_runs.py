@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
-from semistream.cli import bench_keys, bench_tables
-from semistream.cli.bench_plan import BenchPlan, ClockKind
 from semistream.cli.json_output import Scalar
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
@@ -24,6 +22,8 @@ from semistream.engine.sizing import ROW_SHARE
 from semistream.generator import Workload
 from semistream.joining import join
 from semistream.store.contract import MasterStore
+from semistream_lab.cli import bench_keys, bench_tables
+from semistream_lab.cli.bench_plan import BenchPlan, ClockKind
 from semistream_lab.cost import Situation, tuned_parameters
 from semistream_lab.cost.profile_files import find_profile
 from semistream_lab.measurement import WITHOUT_A_QUEUE, Measurement, measure
