@@ -58,6 +58,12 @@ def test_a_plug_in_that_cannot_be_loaded_says_why_when_it_is_asked_for(app: type
     )
 
 
+def test_debug_shows_where_a_plug_in_broke(app: typer.Typer) -> None:
+    error = CliRunner().invoke(app, ["broken", "--debug"]).exception
+    assert error is not None
+    assert isinstance(error.__cause__, ZeroDivisionError)
+
+
 def test_a_plug_in_that_cannot_be_loaded_leaves_the_other_commands_alone(app: typer.Typer) -> None:
     assert CliRunner().invoke(app, ["own"]).stdout == "our own\n"
     assert "broken" in CliRunner().invoke(app, ["--help"]).stdout

@@ -37,6 +37,8 @@ def _refuse(app: typer.Typer, point: EntryPoint, error: Exception) -> None:
 
 def _broken(point: EntryPoint, error: Exception) -> SemistreamError:
     package = point.dist.name if point.dist is not None else point.value
-    return SemistreamError(
+    refusal = SemistreamError(
         f"`semistream {point.name}` cannot be loaded ({type(error).__name__}: {error}): install {package} again."
     )
+    refusal.__cause__ = error  # which --debug shows
+    return refusal
