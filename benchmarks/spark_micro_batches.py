@@ -1,4 +1,4 @@
-"""Measures the claims about micro-batches on Spark with the peers of `semistream peers`.
+"""Measures the claims about micro-batches on Spark with the peers of `semistream lab peers`.
 
 Three comparisons take turns, so that all see the same machine: all peers at a large master table, `enrich` at a small
 one, and `enrich` against the identity with large batches. Each ratio is of the medians over all turns.
@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import median
 
 from semistream.core.flat_json import Scalar, as_json
-from semistream.cost.machine import this_machine
-from semistream.peers import results
-from semistream.peers.comparison import TurnPlan, compare
-from semistream.peers.contract import Bench
-from semistream.peers.data import PeerData, Situation
-from semistream.peers.registry import Addresses, chosen_peers
-from semistream.peers.session import peers_session
+from semistream_lab.cost.machine import this_machine
+from semistream_lab.peers import results
+from semistream_lab.peers.comparison import TurnPlan, compare
+from semistream_lab.peers.contract import Bench
+from semistream_lab.peers.data import PeerData, Situation
+from semistream_lab.peers.registry import Addresses, chosen_peers
+from semistream_lab.peers.session import peers_session
 
 Place = tuple[str, int, int]
 """A peer, the rows of its master table and the rows of a batch."""

@@ -24,10 +24,10 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.engine.stream_input import KeyInput
+from semistream.generator import ZipfKeys
 from semistream.joining import join
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
-from semistream.workload import ZipfKeys
 
 BATCH_ROWS = 65_536
 WARM_UP_SHARE = 0.3

@@ -1,15 +1,15 @@
 """Compares three algorithms on the model clock, which gives the same numbers on every machine.
 
-Run it with `python examples/compare_algorithms.py`. The command `semistream bench` does the same with more options.
+Run it with `python examples/compare_algorithms.py`. The command `semistream lab bench` does the same with more options.
 """
 
 from __future__ import annotations
 
-from semistream.algorithms.measure import measure
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import PAPERS
+from semistream.generator import Workload, ZipfKeys
 from semistream.store.memory import MemoryStore
-from semistream.workload import Workload, ZipfKeys
+from semistream_lab.measurement import measure
 
 MASTER_ROWS = 200_000
 

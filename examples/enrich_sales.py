@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import semistream as ss
-from semistream.workload import Sales, products
+from semistream.generator import Sales, products
 
 PRODUCT_COUNT = 200_000
 SALE_COUNT = 500_000

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import semistream as ss
-from semistream.workload import flights
+from semistream_lab.workload import flights
 
 
 def main() -> None:

@@ -23,10 +23,10 @@ from semistream.engine.read_ahead import ReadAhead
 from semistream.engine.reader import PartitionReader
 from semistream.engine.sizing import Sizes
 from semistream.engine.stream_input import KeyInput
+from semistream.generator import ZipfKeys
 from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing import FaultyStore
-from semistream.workload import ZipfKeys
 
 
 def sizes_of(rows: int, clock: Clock, accounting: str) -> Sizes:

@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
 from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
+from semistream.generator import AbsentKeys, Workload, ZipfKeys
 from semistream.joining import join
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
-from semistream.workload import AbsentKeys, Workload, ZipfKeys
+from semistream_lab.measurement import Measurement, measure
 
 ROWS = 50_000
 

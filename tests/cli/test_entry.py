@@ -18,12 +18,12 @@ HEAVY = {"numpy", "pyarrow", "numba"}
 
 
 def _process(*arguments: str, **options: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from semistream.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-c", "from semistream.__main__ import main; main()", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload,no-any-return]
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], [], ["bench", "--help"], ["master", "build", "--help"], ["--version"]]
+    "arguments", [["--help"], [], ["lab", "bench", "--help"], ["master", "build", "--help"], ["--version"]]
 )
 def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     program = (
@@ -39,7 +39,7 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
 
 def test_help_names_every_command() -> None:
     shown = succeed("--help")
-    assert all(name in shown for name in ("algorithms", "bench", "master", "--debug", "--version"))
+    assert all(name in shown for name in ("algorithms", "lab", "master", "--debug", "--version"))
 
 
 def test_without_a_command_help_is_shown() -> None:
@@ -56,18 +56,18 @@ def test_an_unknown_command_is_a_misuse() -> None:
 
 
 def test_an_unknown_option_is_a_misuse_that_names_the_help() -> None:
-    said = fail("bench", "--tulpes", "5", code=2)
+    said = fail("lab", "bench", "--tulpes", "5", code=2)
     assert said.startswith("No such option: --tulpes")
-    assert said.endswith("see `semistream bench --help`.")
+    assert said.endswith("see `semistream lab bench --help`.")
 
 
 def test_a_missing_argument_is_a_misuse() -> None:
     assert "SOURCE" in fail("master", "build", code=2)
 
 
-@pytest.mark.parametrize("place", [0, 3])
+@pytest.mark.parametrize("place", [0, 4])
 def test_debug_shows_the_traceback_wherever_it_stands(place: int) -> None:
-    arguments = ["bench", "--algorithm", "quickjoin"]
+    arguments = ["lab", "bench", "--algorithm", "quickjoin"]
     arguments.insert(place, "--debug")
     process = _process(*arguments)
     _, shown = process.communicate(timeout=60)
@@ -85,8 +85,8 @@ def test_an_unexpected_error_says_how_to_see_more(monkeypatch: pytest.MonkeyPatc
     def broken(*_: object, **__: object) -> None:
         raise ValueError("two\nlines")
 
-    monkeypatch.setattr("semistream.cli.bench_runs.run", broken)
-    said = fail("bench", "--algorithm", "cachejoin")
+    monkeypatch.setattr("semistream_lab.cli.bench_runs.run", broken)
+    said = fail("lab", "bench", "--algorithm", "cachejoin")
     assert said.startswith("Something unexpected happened (ValueError: two lines)")
     assert "--debug" in said
 
@@ -95,8 +95,8 @@ def test_an_interrupt_ends_with_code_130_and_a_short_line(monkeypatch: pytest.Mo
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("semistream.cli.bench_runs.run", interrupted)
-    result = run("bench", "--algorithm", "cachejoin")
+    monkeypatch.setattr("semistream_lab.cli.bench_runs.run", interrupted)
+    result = run("lab", "bench", "--algorithm", "cachejoin")
     assert result.exit_code == 130
     assert result.stderr == "Stopped by Ctrl-C.\n"
 
@@ -104,7 +104,7 @@ def test_an_interrupt_ends_with_code_130_and_a_short_line(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_end_a_bench_and_leave_no_files(tmp_path: Path, number: signal.Signals, code: int) -> None:
     process = _process(
-        *("bench", "--algorithm", "hybridjoin", "--seconds", "600", "--store", "file", "--master-rows", "20000"),
+        *("lab", "bench", "--algorithm", "hybridjoin", "--seconds", "600", "--store", "file", "--master-rows", "20000"),
         *("--memory", "2MB"),
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )

@@ -20,8 +20,8 @@ from command_line import fail, flat_objects, succeed
 
 import semistream as ss
 from semistream.cli import run_rendering
+from semistream.generator import products
 from semistream.spark.progress import BatchProgress
-from semistream.workload import products
 
 PIPELINE = """
 [pipeline]

@@ -14,9 +14,9 @@ from semistream.core.stats import JoinStats
 from semistream.engine.deadline import Deadline
 from semistream.engine.stream_input import KeyInput
 from semistream.engine.waiting import WaitingTuples
+from semistream.generator import ArrivalSource, IntermittentArrivals, Workload, ZipfKeys
 from semistream.policies.phasing import WithinDeadline
 from semistream.store.memory import MemoryStore
-from semistream.workload import ArrivalSource, IntermittentArrivals, Workload, ZipfKeys
 
 ROWS = 100_000
 SCAN_SECONDS = ROWS * 120 / PAPERS.bytes_per_second

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from semistream.engine.evicted_codes import EvictedCodes
 from semistream.engine.tuple_cache import TupleCache
+from semistream.generator import ZipfKeys
 from semistream.policies.caching import LeastFrequentOverwrite
-from semistream.workload import ZipfKeys
 
 
 @settings(deadline=None)

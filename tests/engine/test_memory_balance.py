@@ -15,10 +15,11 @@ from semistream.core.costs import PAPERS
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.stream_input import KeyInput
 from semistream.engine.tuple_cache import TupleCache
+from semistream.generator import Workload, ZipfKeys
 from semistream.policies.caching import LessUsedOverwrite
 from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.store.memory import MemoryStore
-from semistream.workload import DriftingKeys, Workload, ZipfKeys
+from semistream_lab.workload import DriftingKeys
 
 ROWS = 60_000
 

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.algorithms.measure import Measurement, measure
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, SSD, CostProfile
+from semistream.generator import AbsentKeys, Workload, ZipfKeys
 from semistream.store.memory import MemoryStore
-from semistream.workload import AbsentKeys, Workload, ZipfKeys
+from semistream_lab.measurement import Measurement, measure
 
 ROWS = 50_000
 

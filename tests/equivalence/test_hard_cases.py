@@ -146,12 +146,3 @@ def test_a_join_with_a_deadline_gives_the_same_rows() -> None:
     plain = join(stream, store, on="id", how="left", memory="2MB", algorithm="hybridjoin").read_all().sort_by("row")
     assert joined.equals(plain)
     assert joined.num_rows == 8000
-
-
-@every_algorithm
-def test_a_tuned_join_gives_the_same_rows(algorithm: str) -> None:
-    store = MemoryStore(pa.table({"id": np.arange(5000), "v": np.arange(5000) * 3}), "id")
-    stream = [batch(id=np.arange(400) * 7 % 6000, row=np.arange(400) + 400 * number) for number in range(10)]
-    tuned = join(stream, store, on="id", how="left", memory="3MB", algorithm=algorithm, tuned=True, skew=0.8)
-    plain = join(stream, store, on="id", how="left", memory="3MB", algorithm="oracle")
-    assert tuned.read_all().sort_by("row").equals(plain.read_all().sort_by("row"))

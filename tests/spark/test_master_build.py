@@ -26,10 +26,10 @@ from semistream.core.errors import (
     SemistreamError,
     UnknownColumnError,
 )
+from semistream.generator.sales import products
 from semistream.spark import master_build
 from semistream.spark.master_tasks import PageTask
 from semistream.store.master_table import MasterTable
-from semistream.workload.sales import products
 
 pytestmark = pytest.mark.xdist_group("spark")
 # Workers cannot import this file.

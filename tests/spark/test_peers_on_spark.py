@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from semistream.peers.comparison import TurnPlan, compare
-from semistream.peers.contract import Bench, PeerFailedError
-from semistream.peers.data import PeerData, Situation, stream_keys
-from semistream.peers.lookups.sqlite_rows import SqliteLookup
-from semistream.peers.registry import Addresses, chosen_peers
-from semistream.peers.spark_stream import spark_key
+from semistream_lab.peers.comparison import TurnPlan, compare
+from semistream_lab.peers.contract import Bench, PeerFailedError
+from semistream_lab.peers.data import PeerData, Situation, stream_keys
+from semistream_lab.peers.lookups.sqlite_rows import SqliteLookup
+from semistream_lab.peers.registry import Addresses, chosen_peers
+from semistream_lab.peers.spark_stream import spark_key
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 import semistream as ss
 from semistream.algorithms.registry import DEFAULT_ALGORITHM
 from semistream.cli.main import app
+from semistream.generator import products
 from semistream.spark.pipeline import read_description
 from semistream.spark.pipeline.planning import plan_pipeline
 from semistream.spark.pipeline.running import run_pipeline
 from semistream.spark.pipeline.worker_memory import WorkerMemory, memory_warning, needed_memory
 from semistream.spark.progress import BatchProgress
-from semistream.workload import products
 
 pytestmark = pytest.mark.xdist_group("spark")
 EXAMPLES = Path(__file__).parents[2] / "examples"

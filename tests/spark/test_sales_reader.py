@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semistream.core.errors import InvalidSettingError
+from semistream.generator import SalesPlan
 from semistream.spark.sales_options import SalesOptions
 from semistream.spark.sales_source import SalesReader, SalesStreamReader
-from semistream.workload import SalesPlan
 
 datasource = pytest.importorskip("pyspark.sql.streaming.datasource", reason="limits came with PySpark 4.2")
 

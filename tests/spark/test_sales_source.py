@@ -12,9 +12,9 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from semistream.generator import SalesPlan
+from semistream.generator.sales import SALES_SCHEMA
 from semistream.spark import sales_source
-from semistream.workload import SalesPlan
-from semistream.workload.sales import SALES_SCHEMA
 
 pytestmark = pytest.mark.xdist_group("spark")
 

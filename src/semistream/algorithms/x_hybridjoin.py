@@ -8,8 +8,8 @@ waiting tuples, then one swapped partition.
 Recipe: oldest first, pinned pages, refill, one phase after the other. Untuned, both parts are as large as HYBRIDJOIN's
 disk buffer; tuned, each has a size of its own.
 
-Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are what the tuner (`semistream.cost`) chooses
-for two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
+Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are what the lab's tuner chooses for
+two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
 """
 
 from semistream.algorithms.recipe import PagePinning, Recipe

@@ -7,17 +7,12 @@ from typing import Annotated
 import typer
 
 from semistream import __version__
-from semistream.cli import interruption
+from semistream.cli import added_commands, interruption
 from semistream.cli.algorithms import algorithms
-from semistream.cli.bench import bench
-from semistream.cli.calibrate import calibrate
 from semistream.cli.demo import demo
-from semistream.cli.lab import lab_app
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
-from semistream.cli.peers import peers
 from semistream.cli.run import run
-from semistream.cli.tune import tune
 
 app = typer.Typer(
     name="semistream",
@@ -27,14 +22,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("algorithms")(algorithms)
-app.command("bench")(bench)
-app.command("calibrate")(calibrate)
 app.command("demo")(demo)
-app.command("peers")(peers)
 app.command("run")(run)
-app.command("tune")(tune)
-app.add_typer(lab_app, name="lab")
 app.add_typer(master_app, name="master")
+added_commands.add_to(app)
 
 
 def _print_version(wanted: bool) -> None:

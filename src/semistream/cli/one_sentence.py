@@ -71,7 +71,7 @@ def sentence(error: Exception) -> str:
         place = f" {error.filename}" if error.filename else ""
         return f"The system refuses{place}: {error.strerror.lower()}; check the path, its permissions and the disk."
     if isinstance(error, MemoryError):
-        return "The machine has not enough memory for this: lower --memory or --master-rows."
+        return "The machine has not enough memory for this: lower --memory, or use smaller data."
     what = " ".join(f"{type(error).__name__}: {error}".split())
     return f"Something unexpected happened ({what}): run it again with --debug and report what it shows."
 

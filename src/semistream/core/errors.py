@@ -64,5 +64,9 @@ class UnknownAlgorithmError(SemistreamError):
     """An algorithm was named that is not in the registry."""
 
 
+class MissingExtraError(SemistreamError, ImportError):
+    """A package is not installed that only an extra of semistream brings."""
+
+
 class InvalidSettingError(SemistreamError):
     """An argument or setting has a value that makes no sense."""

@@ -12,11 +12,9 @@ import pyarrow as pa
 from semistream.algorithms.assembly import check_parameters
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
-from semistream.core.budget import MemoryBudget, parse_bytes
-from semistream.core.costs import SSD
+from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
-from semistream.cost import Situation, tuned_parameters
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.joining.session import JoinSession, typical_row_bytes
@@ -37,8 +35,6 @@ def join(
     algorithm: str = DEFAULT_ALGORITHM,
     memory: int | str = "64MB",
     max_wait: float | None = None,
-    tuned: bool = False,
-    skew: float = 1.0,
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
@@ -55,10 +51,6 @@ def join(
     join than so many seconds, as far as reads allow it. While an iterator is silent, rows that wait are still answered.
     Rows too large for the budget are handed to `dead_letters` with a reason, or raise RowTooLargeError without it.
 
-    With `tuned`, the parameters that are not given are those that the cost model of the algorithm finds best for this
-    table and memory on a solid-state disk, for keys whose Zipf exponent is about `skew` and which lie in no special
-    order.
-
     What can be checked is checked at once: settings always, columns and types as soon as the schema of the stream is
     known, which for a bare iterator is when its first batch comes.
     """
@@ -73,8 +65,6 @@ def join(
         parameters["deadline"] = max_wait
     check_parameters(recipe, parameters)
     store = _opened(master)
-    if tuned:
-        parameters = {**_tuned(recipe, store, memory, skew), **parameters}
     return JoinedBatches(
         batches,
         store,
@@ -88,22 +78,6 @@ def join(
         parameters=parameters,
         seed=seed,
     )
-
-
-def _tuned(recipe: Recipe, store: MasterStore, memory: int | str, skew: float) -> dict[str, float]:
-    if not store.row_count:
-        return {}
-    table_bytes = store.range_bytes(0, store.page_count - 1)
-    situation = Situation(
-        store.row_count,
-        parse_bytes(memory),
-        skew,
-        "shuffled",
-        row_bytes=max(1, round(table_bytes / store.row_count)),
-        page_bytes=max(1, round(table_bytes / store.page_count)),
-        accounting="real",
-    )
-    return tuned_parameters(recipe.name, situation, SSD)
 
 
 class JoinedBatches(Iterator[pa.RecordBatch]):

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import Any
 
 from semistream.core.errors import InvalidSettingError
-from semistream.workload.sales_plan import ARRIVALS, RANKS, SalesPlan
-from semistream.workload.settings import number_from, one_of, positive_number, share_of_one, whole_number
+from semistream.generator.sales_plan import ARRIVALS, RANKS, SalesPlan
+from semistream.generator.settings import number_from, one_of, positive_number, share_of_one, whole_number
 
 FORMAT = "semistream-sales"
 _NOW = "now"

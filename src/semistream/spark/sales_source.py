@@ -10,7 +10,7 @@ left out.
 
 | option | default | meaning |
 |---|---|---|
-| products | | number of products in the catalogue; see `semistream.workload.products` for a fitting master table |
+| products | | number of products in the catalogue; see `semistream.generator.products` for a fitting master table |
 | exponent | 1.0 | skew of the products: 0 is none |
 | ranks | shuffled | `sorted`: products that sell best are neighbours; `shuffled`: they are spread |
 | stride | 1 | distance between two product ids |
@@ -53,8 +53,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
 from semistream.core.errors import InvalidSettingError
+from semistream.generator.arrivals import GeneratedArrivals
 from semistream.spark.sales_options import FORMAT, SalesOptions
-from semistream.workload.arrivals import GeneratedArrivals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

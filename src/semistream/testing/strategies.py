@@ -9,8 +9,14 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
+
+from semistream.core.extras import missing
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.strategies import DrawFn, SearchStrategy
+except ModuleNotFoundError:
+    raise missing("hypothesis", extra="testing", purpose="semistream.testing.strategies") from None
 
 _UTC = dt.UTC
 

@@ -75,7 +75,7 @@ $next
 TRY_NEXT = (
     ("Less memory", "semistream demo --memory 16MB"),
     ("Another algorithm", "semistream demo --algorithm hybridjoin"),
-    ("Three algorithms compared", "semistream bench --algorithm meshjoin,hybridjoin,cachejoin --clock model"),
+    ("Three algorithms compared", "semistream lab bench --algorithm meshjoin,hybridjoin,cachejoin --clock model"),
 )
 """What a demo makes curious about, and the command that answers it."""
 

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import parse_bytes
+from semistream.generator.sales import PRODUCTS_SCHEMA, products
+from semistream.generator.settings import positive_number, whole_number
 from semistream.spark.demo.folder import DemoFolder
 from semistream.spark.enrich import enrich
 from semistream.spark.pipeline.description import PipelineDescription
@@ -23,8 +25,6 @@ from semistream.spark.progress import BatchProgress
 from semistream.spark.sales_options import FORMAT
 from semistream.spark.sales_source import register
 from semistream.store.master_table import MasterTable
-from semistream.workload.sales import PRODUCTS_SCHEMA, products
-from semistream.workload.settings import positive_number, whole_number
 
 Progress: TypeAlias = Callable[[str, int, int | None], None]
 

@@ -1,0 +1,1 @@
+"""The research verbs of the command line: `semistream lab ...`."""

@@ -1,0 +1,29 @@
+"""The group `semistream lab`, which joins the command line through an entry point; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import typer
+
+from semistream_lab.cli.bench import bench
+from semistream_lab.cli.calibrate import calibrate
+from semistream_lab.cli.experiments import list_experiments, report, run
+from semistream_lab.cli.peers import peers
+from semistream_lab.cli.tune import tune
+
+lab_app = typer.Typer(help="Measure, tune and compare algorithms; run the papers' experiments.")
+
+
+@lab_app.callback(invoke_without_command=True)
+def lab(context: typer.Context) -> None:
+    """Measure, tune and compare algorithms; run the papers' experiments and judge their claims."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+lab_app.command("bench")(bench)
+lab_app.command("tune")(tune)
+lab_app.command("calibrate")(calibrate)
+lab_app.command("list")(list_experiments)
+lab_app.command("run")(run)
+lab_app.command("report")(report)
+lab_app.command("peers")(peers)

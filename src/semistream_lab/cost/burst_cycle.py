@@ -1,0 +1,135 @@
+"""The queue of HYBRIDJOIN when one partition gets a large share of the stream.
+
+A read of such a partition, the giant, frees so many slots that the tuples which then enter at once are a burst: no
+other read happens while they do. The giant is among the first of them, so its next read comes when all partitions that
+were waited for at that moment have been read. The queue therefore runs in cycles from one read of the giant to the
+next. With T tuples a cycle and g the giant's share the burst is J = g·T tuples. A partition that becomes wanted at time
+s of a cycle (counted in tuples that enter, 0 ≤ s < T) is read in the next cycle at u(s), J ≤ u(s) < T, in the order of
+s; a read takes 1 + π·(T + u(s) − s) tuples out and lets as many enter, which gives u. What is sought is the chance of
+each partition to become wanted at each s, such that it repeats itself from cycle to cycle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream.core.arrays import Float64Array
+from semistream.core.compile import kernel
+from semistream_lab.cost.root import where_rising_meets
+
+_STEPS = 32
+_MOST_ROUNDS = 200
+_GROUP_GROWTH = 1.5
+
+
+def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Float64Array:
+    """Return how often partitions are read for each tuple that enters; the first of the groups has the giant.
+
+    `share` is the share of each partition of a group and `count` their number; if the first group has several
+    partitions, one of them counts as the giant.
+    """
+    others = count.copy()
+    others[0] -= 1
+    sizes, means = _coarse(share, others)
+    giant = float(share[0])
+    read_at = giant + (1 - giant) * (np.arange(_STEPS) + 0.5) / _STEPS
+    chances = np.repeat(1 / _STEPS / (1 + 1 / (means * 1.6 * slots))[:, None], _STEPS, axis=1)
+
+    def occupied(tuples: float) -> float:
+        # Each search starts from where the one before has settled.
+        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MOST_ROUNDS))
+
+    tuples = where_rising_meets(occupied, slots, 0.9 * slots, 2.2 * slots, precision=2e-5)
+    # What partitions of about the same share have in common is the time from the first tuple to the read.
+    lags = tuples / chances.sum(axis=1) - 1 / means
+    rates: Float64Array = 1 / (1 / share + np.interp(-share, -means, lags))
+    rates[0] = (rates[0] * others[0] + 1 / tuples) / count[0]
+    return rates
+
+
+def _coarse(share: Float64Array, count: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return fewer groups, with their mean shares, the largest first."""
+    _, group_of = np.unique(np.floor(-np.log(share) / np.log(_GROUP_GROWTH)), return_inverse=True)
+    sizes: Float64Array = np.bincount(group_of, weights=count).astype(np.float64)
+    means = np.bincount(group_of, weights=count * share)[sizes > 0] / sizes[sizes > 0]
+    return sizes[sizes > 0], means
+
+
+@kernel
+def _settle(
+    giant: float,
+    sizes: Float64Array,
+    shares: Float64Array,
+    tuples: float,
+    chances: Float64Array,
+    read_at: Float64Array,
+    most_rounds: int,
+) -> float:
+    """Settle the cycle in place and return how many tuples wait when its burst is over.
+
+    `chances` has the chance of a partition of each group to become wanted in each step of a cycle, `read_at` when it is
+    then read, as a part of the next cycle.
+    """
+    groups, steps = chances.shape
+    step = tuples / steps
+    burst = giant * tuples
+    moved = np.empty(steps)
+    new_read_at = np.empty(steps)
+    reads = np.empty(steps)
+    entries = np.empty(steps)
+    for _ in range(most_rounds):
+        total = 0.0
+        for time in range(steps):
+            lag = tuples * (1.0 + read_at[time]) - (time + 0.5) * step
+            taken = 0.0
+            for group in range(groups):
+                taken += sizes[group] * chances[group, time] * (1.0 + shares[group] * lag)
+            moved[time] = taken
+            total += taken
+        passed = burst
+        for time in range(steps):
+            share_moved = moved[time] * (tuples - burst) / total
+            new_read_at[time] = (passed + share_moved / 2) / tuples
+            passed += share_moved
+        change = 0.0
+        for group in range(groups):
+            reads[:] = 0.0
+            for time in range(steps):
+                place = new_read_at[time] * steps - 0.5
+                first = min(max(int(np.floor(place)), 0), steps - 2)
+                part = min(max(place - first, 0.0), 1.0)
+                reads[first] += chances[group, time] * (1.0 - part)
+                reads[first + 1] += chances[group, time] * part
+            arrivals = shares[group] * step
+            stays = np.exp(-arrivals)
+            stays_since = (1.0 - stays) / arrivals  # reads are spread over their step
+            unwanted = 0.0
+            for time in range(steps):
+                unwanted = unwanted * stays + reads[time] * stays_since
+            unwanted /= 1.0 - stays**steps
+            idle, wanted = 0.0, 0.0
+            for time in range(steps):
+                entries[time] = unwanted * (1.0 - stays) + reads[time] * (1.0 - stays_since)
+                unwanted = unwanted * stays + reads[time] * stays_since
+                idle += entries[time] / shares[group]
+                wanted += entries[time] * (tuples * (1.0 + new_read_at[time]) - (time + 0.5) * step)
+            scale = tuples / (idle + wanted)
+            usual = step / (tuples + 1.0 / shares[group])
+            for time in range(steps):
+                entry = entries[time] * scale
+                change = max(change, abs(entry - chances[group, time]) / usual)
+                chances[group, time] = 0.5 * (chances[group, time] + entry)
+        read_at[:] = 0.5 * (read_at + new_read_at)
+        if change < 1e-4:
+            break
+    waiting = giant * burst
+    for group in range(groups):
+        gap = 0.0
+        for time in range(steps):
+            since = (time + 0.5) * step
+            if since < burst:
+                waiting += sizes[group] * chances[group, time] * (1.0 + shares[group] * (burst - since))
+            waiting += sizes[group] * chances[group, time] * (1.0 + shares[group] * (tuples + burst - since))
+            gap += chances[group, time] * (1.0 + shares[group] * (tuples * (1.0 + read_at[time]) - since)) ** 2
+        waiting += sizes[group] * gap / (2.0 * tuples)
+    return waiting

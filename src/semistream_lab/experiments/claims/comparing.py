@@ -1,0 +1,150 @@
+"""What judges ask of curves: who is ahead and by how much, what rises or falls, and what a read costs and brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from semistream.core.arrays import Float64Array
+from semistream.core.costs import CostProfile, profile_named
+from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
+from semistream_lab.experiments.judging import Finding
+from semistream_lab.experiments.plan import PlannedPoint
+from semistream_lab.experiments.point import varied
+
+_WORDS: dict[str, Callable[[float], str]] = {
+    "memory": lambda x: f"{x / 1e6:g} MB",
+    "master_rows": lambda x: f"{x / 1e6:g}M rows",
+    "exponent": lambda x: f"exponent {x:g}",
+    "arrival_rate": lambda x: f"{x:g} tuples/s",
+    "parameter.read_bytes": lambda x: f"{x / 1e3:.0f} kB",
+    "parameter.pinned_share": lambda x: f"{x:.2%} of memory",
+}
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far one series is ahead of its best rival where it is least so."""
+
+    least: float
+    most: float
+    rival: str
+    place: float
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is ahead everywhere."""
+        return self.least > 1
+
+
+def place(evidence: Evidence, experiment: str, x: float) -> str:
+    """Return a place of the x axis in words."""
+    words = _WORDS.get(evidence.plans[experiment].x.name)
+    return words(x) if words else f"{x:g}"
+
+
+def lead(
+    evidence: Evidence, experiment: str, winner: str, rivals: Sequence[str] = (), where: Sequence[float] = ()
+) -> Lead:
+    """Return how far the winner is ahead of the best of its rivals (all others), at the places named (all)."""
+    rivals = rivals or [series for series in evidence.series(experiment) if series != winner]
+    found = []
+    for x in where or evidence.xs(experiment):
+        best = max(rivals, key=lambda rival: evidence.value(experiment, rival, x))
+        ratio = evidence.value(experiment, winner, x) / evidence.value(experiment, best, x)
+        found.append((ratio, best, x))
+    least, rival, worst = min(found)
+    return Lead(least, max(found)[0], rival, worst)
+
+
+def best_everywhere(
+    evidence: Evidence, experiment: str, winner: str, rivals: Sequence[str] = (), where: Sequence[float] = ()
+) -> Finding:
+    """Judge that one series is ahead of all others at every place."""
+    found = lead(evidence, experiment, winner, rivals, where)
+    measured = f"{found.least:.2f} to {found.most:.2f} times the best rival"
+    where_least = place(evidence, experiment, found.place)
+    reason = f"At {where_least} {explained(evidence, experiment, winner, found.rival, found.place)}."
+    return decided(found.is_ahead, f"{measured}, least at {where_least}", reason)
+
+
+def decided(holds: bool, measured: str, reason: str) -> Finding:
+    """Return a finding that gives its reason only if the claim fails."""
+    return Finding(bool(holds), measured, "" if holds else reason)
+
+
+def explained(evidence: Evidence, experiment: str, one: str, other: str, x: float) -> str:
+    """Say what the reads of two series bring and cost, which is why one is faster."""
+    parts = []
+    for series in (one, other):
+        tuples, seconds = per_read(evidence, experiment, series, x)
+        parts.append(f"{series} answers {tuples:.0f} tuples in {seconds * 1e3:.1f} ms a read")
+    return " and ".join(parts)
+
+
+def per_read(evidence: Evidence, experiment: str, series: str, x: float) -> tuple[float, float]:
+    """Return the tuples that leave per iteration, and the seconds of an iteration."""
+    iterations = evidence.value(experiment, series, x, "iterations")
+    tuples = evidence.value(experiment, series, x, "tuples")
+    return tuples / iterations, evidence.value(experiment, series, x, "seconds") / iterations
+
+
+def reading_seconds_per_tuple(evidence: Evidence, experiment: str, series: str, x: float) -> float:
+    """Return the seconds of reading for each tuple that leaves."""
+    costs = costs_of(evidence)
+    seeks, continuations, size_bytes = (
+        evidence.value(experiment, series, x, f"operations_{name}") for name in ("seeks", "continuations", "bytes_read")
+    )
+    seconds = seeks * costs.seek_seconds + continuations * costs.request_seconds + size_bytes / costs.bytes_per_second
+    return seconds / evidence.value(experiment, series, x, "tuples")
+
+
+def costs_of(evidence: Evidence, profile: str = "papers") -> CostProfile:
+    """Return what operations cost in the variant that is judged."""
+    return varied(profile_named(profile), evidence.variant.factors)
+
+
+def slope(x: Sequence[float] | Float64Array, y: Sequence[float] | Float64Array) -> float:
+    """Return the exponent of the power law that fits best."""
+    return float(np.polyfit(np.log(np.asarray(x)), np.log(np.asarray(y)), 1)[0])
+
+
+def rises(values: Sequence[float] | Float64Array, tolerance: float = 0.0) -> bool:
+    """Say whether no value is below the one before, by more than a share of it."""
+    before, after = np.asarray(values)[:-1], np.asarray(values)[1:]
+    return bool((after >= before * (1 - tolerance)).all())
+
+
+def has_one_maximum(values: Sequence[float] | Float64Array, tolerance: float = 0.0) -> bool:
+    """Say whether values rise to a maximum inside and fall from there on, but for a share of each as noise."""
+    values = np.asarray(values)
+    top = int(values.argmax())
+    inside = 0 < top < len(values) - 1
+    return inside and rises(values[: top + 1], tolerance) and rises(values[top:][::-1], tolerance)
+
+
+def listed(values: Sequence[float] | Float64Array, pattern: str = "{:.2f}") -> str:
+    """Return numbers in a row."""
+    return ", ".join(pattern.format(value) for value in values)
+
+
+def planned(evidence: Evidence, experiment: str, series: str, x: float) -> PlannedPoint:
+    """Return the run at one place of an experiment, as its plan has it."""
+    plan = evidence.plans[experiment]
+    ranks = evidence.ranks if evidence.ranks in plan.ranks else plan.ranks[0]
+    for one in plan.points(scale=evidence.scale, clock=evidence.clock, variants=False):
+        if one.series == series and one.x == x and one.point.ranks == ranks:
+            return one
+    raise NotMeasuredError(f"{experiment} has no {series!r} at {x:g}")
+
+
+def deviations(evidence: Evidence, experiment: str, series: str, column: str) -> Float64Array:
+    """Return by how much the prediction of a cost model is above the measured rate, as a share of it, along a curve."""
+    found = []
+    for x in evidence.xs(experiment):
+        expected = [row.get(column) for row in evidence.rows(experiment, series, x)]
+        measured = evidence.value(experiment, series, x)
+        found.append(float("nan") if None in expected else float(np.mean(expected)) / measured - 1)  # type: ignore[arg-type]
+    return np.array(found)

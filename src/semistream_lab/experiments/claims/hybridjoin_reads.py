@@ -1,0 +1,219 @@
+"""Claims of the HYBRIDJOIN paper about waiting, memory and the formulas of its cost model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semistream_lab.experiments.claims.comparing import costs_of, decided, listed, per_read, planned, slope
+from semistream_lab.experiments.evidence import Evidence
+from semistream_lab.experiments.judging import Finding, claim
+from semistream_lab.experiments.measuring.rates import PAGE_BYTES, ROW_BYTES
+
+_H, _M = "HYBRIDJOIN", "MESHJOIN"
+_CLOSE = 0.05
+"""What is within 5% is taken as equal: the papers' figures do not show less."""
+_PROPORTIONAL = 0.1
+"""A power law whose exponent is within 0.1 of 1 is taken as a proportion."""
+_STREAM_BUFFER_TUPLES = 50_000 // 20
+_PAPERS_K = 1.36
+_HASH_BYTES, _QUEUE_BYTES = 8 * 20, 12
+"""What a waiting tuple takes in the papers' hash table and in their queue."""
+
+
+@claim(
+    1,
+    "hybrid-7c",
+    "MESHJOIN's service rate is inverse to the size of R.",
+    "rate × |R| varies by at most 10% while R grows 16 times",
+)
+def meshjoin_is_inverse_to_the_table(evidence: Evidence) -> Finding:
+    """Judge claim 1."""
+    sizes = evidence.xs("hybrid-7c")
+    rates = evidence.curve("hybrid-7c", _M)
+    products = rates * np.array(sizes)
+    spread = float(products.max() / products.min()) - 1
+    measured = f"rate × |R| varies by {spread:.0%}; the rate goes with |R|^{slope(sizes, rates):.2f}"
+    small, large = (_share_beside_the_rows(evidence, x) for x in (sizes[0], sizes[-1]))
+    reason = (
+        "MESHJOIN's reads grow with R, so what does not grow with them (the request itself, and taking in and "
+        f"answering a part of the queue) is {small:.0%} of the time at the smallest R and {large:.0%} at the largest."
+    )
+    return decided(spread <= 0.1, measured, reason)
+
+
+def _share_beside_the_rows(evidence: Evidence, x: float) -> float:
+    """Return the share of MESHJOIN's time that does not go with the rows of a read."""
+    costs = costs_of(evidence)
+    transfer = evidence.value("hybrid-7c", _M, x, "operations_bytes_read") / costs.bytes_per_second
+    probing = evidence.value("hybrid-7c", _M, x, "operations_probes") * costs.probe_seconds
+    return 1 - (transfer + probing) / evidence.value("hybrid-7c", _M, x, "seconds")
+
+
+@claim(
+    8,
+    "hybrid-7b",
+    "MESHJOIN's mean waiting time on a slow stream is w/λ.",
+    "before each read MESHJOIN waits for the stream within 5% of w/λ at the lowest arrival rate",
+    ranked=False,
+)
+def meshjoin_waits_for_its_part(evidence: Evidence) -> Finding:
+    """Judge claim 8."""
+    ratios, stays = [], []
+    for rate in evidence.xs("hybrid-7b"):
+        expected = evidence.value("hybrid-7b", _M, rate, "taken_per_read") / rate
+        ratios.append(evidence.value("hybrid-7b", _M, rate, "idle_seconds_per_read") / expected)
+        stays.append(evidence.value("hybrid-7b", _M, rate) / expected)
+    measured = f"{ratios[0]:.3f} of w/λ at the lowest rate, {ratios[-1]:.3f} at the highest"
+    reason = (
+        "This is the wait before one read. A tuple waits for as many reads as it takes until its partition comes: its "
+        f"whole stay is {stays[0]:,.0f} × w/λ. At higher rates tuples also come while a partition is read."
+    )
+    return Finding(abs(ratios[0] - 1) <= _CLOSE, measured, reason)
+
+
+@claim(
+    9,
+    "hybrid-7a",
+    "MESHJOIN's mean processing time is half of what a scan of R takes.",
+    "within 5% of half a scan at every size of R",
+)
+def meshjoin_takes_half_a_scan(evidence: Evidence) -> Finding:
+    """Judge claim 9."""
+    found = []
+    for x in evidence.xs("hybrid-7a"):
+        rows = planned(evidence, "hybrid-7a", _M, x).point.master_rows
+        pages = -(-rows // (PAGE_BYTES // ROW_BYTES))
+        read = evidence.value("hybrid-7a", _M, x, "page_reads")
+        scan_seconds = evidence.value("hybrid-7a", _M, x, "seconds") * pages / read
+        # By Little's law for those that enter: what leaves comes in lumps if one partition has half of the stream.
+        lumps = evidence.value("hybrid-7a", _M, x, "tuples") / evidence.value("hybrid-7a", _M, x, "operations_takes")
+        found.append(evidence.value("hybrid-7a", _M, x) * lumps / (scan_seconds / 2))
+    holds = bool(np.all(np.abs(np.array(found) - 1) <= _CLOSE))
+    return Finding(holds, f"{min(found):.3f} to {max(found):.3f} of half a scan")
+
+
+@claim(
+    10,
+    "hybrid-silence",
+    "On a silent stream HYBRIDJOIN's queue drains to zero.",
+    "no tuple waits any more when HYBRIDJOIN has nothing left to read",
+    ranked=False,
+    priced=False,
+)
+def hybridjoin_drains(evidence: Evidence) -> Finding:
+    """Judge claim 10."""
+    left = evidence.curve("hybrid-silence", _H)
+    slowest = evidence.curve("hybrid-silence", _H, "seconds_into_silence").max()
+    return Finding(bool((left == 0).all()), f"{left.max():.0f} tuples left, after {slowest:.1f} s of silence at most")
+
+
+def _k(evidence: Evidence, experiment: str, x: float) -> float:
+    """Return the constant of w = k·h_S·d/R_t."""
+    tuples, _ = per_read(evidence, experiment, _H, x)
+    point = planned(evidence, experiment, _H, x).point
+    slots = evidence.value(experiment, _H, x, "waiting_slots")
+    return tuples * point.master_rows / (slots * _rows_per_read(evidence, experiment, x))
+
+
+def _rows_per_read(evidence: Evidence, experiment: str, x: float) -> float:
+    pages = evidence.value(experiment, _H, x, "page_reads")
+    return pages / evidence.value(experiment, _H, x, "iterations") * (PAGE_BYTES // ROW_BYTES)
+
+
+@claim(
+    11,
+    "hybrid-6",
+    "The tuples per read of HYBRIDJOIN are proportional to h_S and d and inverse to the size of R.",
+    "w goes with h_S^1, d^1 and R^-1, each exponent within 0.1",
+    priced=False,
+)
+def tuples_per_read_are_a_proportion(evidence: Evidence) -> Finding:
+    """Judge claim 11."""
+
+    def k_along(experiment: str) -> list[float]:
+        return [_k(evidence, experiment, x) for x in evidence.xs(experiment)]
+
+    slots = [evidence.value("hybrid-7d", _H, x, "waiting_slots") for x in evidence.xs("hybrid-7d")]
+    rows = [_rows_per_read(evidence, "hybrid-6", x) for x in evidence.xs("hybrid-6")]
+    by_slots = 1 + slope(slots, k_along("hybrid-7d"))
+    by_rows = 1 + slope(rows, k_along("hybrid-6"))
+    by_table = slope(evidence.xs("hybrid-7c"), k_along("hybrid-7c")) - 1
+    worst = max(abs(by_slots - 1), abs(by_rows - 1), abs(by_table + 1))
+    k = k_along("hybrid-6")
+    reason = f"k itself depends on the size of a read: {k[0]:.2f} at the smallest, {k[-1]:.2f} at the largest."
+    return decided(worst <= _PROPORTIONAL, f"h_S^{by_slots:.2f}, d^{by_rows:.2f}, R^{by_table:.2f}", reason)
+
+
+@claim(
+    12,
+    "hybrid-6",
+    "The constant k of w = k·h_S·d/R_t is 1.36.",
+    "k within 10% of 1.36 at 50 MB, 2 million rows, exponent 1 and the reads of 850 tuples of the later papers",
+    priced=False,
+)
+def k_is_as_printed(evidence: Evidence) -> Finding:
+    """Judge claim 12."""
+    xs = evidence.xs("hybrid-6")
+    found = [_k(evidence, "hybrid-6", x) for x in xs]
+    usual = min(range(len(xs)), key=lambda index: abs(xs[index] - 850 * ROW_BYTES))
+    nearest = min(range(len(xs)), key=lambda index: abs(found[index] - _PAPERS_K))
+    holds = abs(found[usual] / _PAPERS_K - 1) <= 0.1
+    reason = (
+        f"k is no constant: it goes from {max(found):.2f} to {min(found):.2f} over the size of a read, which the "
+        f"paper does not print, and comes nearest to 1.36 at {xs[nearest] / 1e3:,.0f} kB ({found[nearest]:.2f})."
+    )
+    return decided(holds, f"k = {found[usual]:.2f}", reason)
+
+
+@claim(
+    26,
+    "hybrid-silence",
+    "MESHJOIN pauses on an intermittent stream and leaves tuples waiting.",
+    "MESHJOIN stops reading in a silence while tuples wait",
+    ranked=False,
+    priced=False,
+)
+def meshjoin_pauses(evidence: Evidence) -> Finding:
+    """Judge claim 26."""
+    left = evidence.curve("hybrid-silence", _M)
+    return Finding(bool((left > 0).all()), f"{listed(left, '{:,.0f}')} tuples wait through an hour of silence")
+
+
+@claim(
+    27,
+    "hybrid-7d",
+    "The hash table takes most of HYBRIDJOIN's memory, the queue considerably less.",
+    "hash table above half of the memory, queue below a quarter of the hash table",
+    ranked=False,
+    priced=False,
+)
+def the_hash_table_takes_most_memory(evidence: Evidence) -> Finding:
+    """Judge claim 27."""
+    hashes, queues = [], []
+    for x in evidence.xs("hybrid-7d"):
+        slots = evidence.value("hybrid-7d", _H, x, "waiting_slots")
+        memory = planned(evidence, "hybrid-7d", _H, x).point.memory_bytes
+        hashes.append(slots * _HASH_BYTES / memory)
+        queues.append(slots * _QUEUE_BYTES / memory)
+    holds = min(hashes) > 0.5 and max(queues) < min(hashes) / 4
+    return Finding(holds, f"hash table {min(hashes):.1%} of the memory, queue {max(queues):.1%}")
+
+
+@claim(
+    28,
+    "hybrid-bursts",
+    "A stream buffer of 0.05 MB is enough.",
+    "at most 2,500 tuples of 20 bytes wait before the join under bursts, and at most 2,500 enter for one read",
+)
+def a_small_stream_buffer_is_enough(evidence: Evidence) -> Finding:
+    """Judge claim 28."""
+    backlog = max(evidence.curve("hybrid-bursts", series).max() for series in evidence.series("hybrid-bursts"))
+    taken = max(
+        per_read(evidence, experiment, series, x)[0]
+        for experiment in ("hybrid-7c", "hybrid-7d", "hybrid-7e")
+        for series in (_H, _M)
+        for x in evidence.xs(experiment)
+    )
+    holds = max(backlog, taken) <= _STREAM_BUFFER_TUPLES
+    measured = f"at most {backlog:,.0f} tuples before the join in bursts, {taken:,.0f} taken in for a read"
+    return Finding(bool(holds), measured, "" if holds else "A read takes in more than the buffer holds.")

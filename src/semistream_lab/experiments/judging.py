@@ -1,0 +1,130 @@
+"""Judges the papers' claims by what was measured: as assumed, in the other order of ranks, with other constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
+from semistream_lab.experiments.point import Scalar
+from semistream_lab.experiments.variants import VARIANTS
+
+HOLDS, FAILS, UNJUDGED = "holds", "fails", "unjudged"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the measurements say about a claim; `holds` is None where it cannot be judged."""
+
+    holds: bool | None
+    measured: str
+    """The numbers, in a few words."""
+    reason: str = ""
+    """Why it does not hold or cannot be judged, or what to know although it holds."""
+
+    @property
+    def verdict(self) -> str:
+        """The finding in one word."""
+        return UNJUDGED if self.holds is None else HOLDS if self.holds else FAILS
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of a paper that measurements can judge."""
+
+    number: int
+    experiment: str
+    text: str
+    expected: str
+    judge: Callable[[Evidence], Finding]
+    ranks: str
+    """The order of ranks that the paper used: `sorted`, `shuffled`, or `both` where it does not say."""
+    ranked: bool
+    """Whether the order of ranks matters."""
+    priced: bool
+    """Whether the cost constants matter."""
+
+
+CLAIMS: dict[int, Claim] = {}
+
+
+def claim(
+    number: int,
+    experiment: str,
+    text: str,
+    expected: str,
+    *,
+    ranks: str = "sorted",
+    ranked: bool = True,
+    priced: bool = True,
+) -> Callable[[Callable[[Evidence], Finding]], Callable[[Evidence], Finding]]:
+    """Register the function that judges a claim."""
+
+    def register(judge: Callable[[Evidence], Finding]) -> Callable[[Evidence], Finding]:
+        if number in CLAIMS:
+            raise ValueError(f"claim {number} is judged twice")
+        CLAIMS[number] = Claim(number, experiment, text, expected, judge, ranks, ranked, priced)
+        return judge
+
+    return register
+
+
+def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
+    """Return the verdict on a claim as a flat object."""
+    orders = {order: _find(one, replace(evidence, ranks=order)) for order in ("sorted", "shuffled")}
+    if not one.ranked:
+        finding = orders["sorted"]
+    elif one.ranks == "both":
+        finding = _both(orders)
+    else:
+        finding = orders[one.ranks]
+    flips, unknown = _flips(one, evidence, finding) if one.priced and finding.holds is not None else ([], [])
+    return {
+        "number": one.number,
+        "experiment": one.experiment,
+        "claim": one.text,
+        "expected": one.expected,
+        "measured": finding.measured,
+        "verdict": finding.verdict,
+        "reason": finding.reason,
+        "ranks": one.ranks if one.ranked else "any",
+        "verdict_sorted": orders["sorted"].verdict,
+        "measured_sorted": orders["sorted"].measured,
+        "verdict_shuffled": orders["shuffled"].verdict if one.ranked else orders["sorted"].verdict,
+        "measured_shuffled": orders["shuffled"].measured if one.ranked else orders["sorted"].measured,
+        "depends_on_costs": one.priced,
+        "flips_with": ", ".join(flips),
+        "not_judged_with": ", ".join(unknown),
+    }
+
+
+def _find(one: Claim, evidence: Evidence) -> Finding:
+    try:
+        return one.judge(evidence)
+    except NotMeasuredError as missing:
+        return Finding(None, "", f"Not measured: {missing}.")
+    except (ArithmeticError, LookupError, ValueError) as error:
+        return Finding(None, "", f"The results cannot be judged ({type(error).__name__}: {error}).")
+
+
+def _both(orders: Mapping[str, Finding]) -> Finding:
+    """Return the finding where the paper does not say how its table was ordered: it must hold in both orders."""
+    measured = "; ".join(f"{order}: {finding.measured}" for order, finding in orders.items() if finding.measured)
+    reasons = dict.fromkeys(finding.reason for finding in orders.values() if finding.reason)
+    verdicts = [finding.holds for finding in orders.values()]
+    holds = None if None in verdicts else all(verdicts)
+    return Finding(holds, measured, " ".join(reasons))
+
+
+def _flips(one: Claim, evidence: Evidence, nominal: Finding) -> tuple[list[str], list[str]]:
+    """Return the variants of the constants in which the verdict is another, and those in which there is none."""
+    orders = ("sorted", "shuffled") if one.ranked and one.ranks == "both" else (one.ranks if one.ranked else "sorted",)
+    flips, unknown = [], []
+    for variant in VARIANTS:
+        findings = {order: _find(one, replace(evidence, ranks=order, variant=variant)) for order in orders}
+        finding = _both(findings) if len(findings) > 1 else next(iter(findings.values()))
+        if finding.holds is None:
+            unknown.append(variant.name)
+        elif finding.holds != nominal.holds:
+            flips.append(variant.name)
+    return flips, unknown

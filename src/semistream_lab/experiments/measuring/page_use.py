@@ -1,0 +1,56 @@
+"""Measures where in the master table the matches are: HYBRIDJOIN's reads and what they answer, along the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from semistream.algorithms.registry import algorithm_named
+from semistream.core.arrays import Float64Array, Int64Array
+from semistream_lab.experiments.measuring import rates
+from semistream_lab.experiments.measuring.read_log import logged
+from semistream_lab.experiments.point import Point, Row
+from semistream_lab.measurement import measure
+
+
+def run(point: Point) -> Row:
+    """Measure the part of the table that the options `part` (from 1 on) of `parts` name."""
+    parts = int(point.option("parts", 16))
+    part = int(point.option("part", 1))
+    reads, answered = _along(replace(point, options=()))
+    owner = np.arange(len(reads)) * parts // len(reads)
+    mine = owner == part - 1
+    tuples = int(answered.sum())
+    pages = -(-point.master_rows // (rates.PAGE_BYTES // rates.ROW_BYTES)) * float(mine.mean())
+    return {
+        "tuples": tuples,
+        "uses_per_page": float(answered[mine].sum()) / tuples * 1000 / pages,
+        "match_probability": float(answered[mine].sum()) / tuples / int(mine.sum()),
+        "reads_per_partition": float(reads[mine].mean()),
+        "partitions": int(mine.sum()),
+        "unread_partitions": int((reads[mine] == 0).sum()),
+    }
+
+
+@lru_cache(maxsize=2)
+def _along(point: Point) -> tuple[Int64Array, Float64Array]:
+    """Return the reads of each partition and the tuples that they answered, over a whole run."""
+    recipe, log = logged(algorithm_named(point.algorithm))
+    measured = measure(
+        recipe,
+        rates.table(point.master_rows),
+        rates.workload(point),
+        memory=point.memory_bytes,
+        tuples=max(1, point.tuples),
+        queues=point.queues,
+        profile=rates.costs_of(point),
+        accounting="papers",
+        seed=point.seed,
+    )
+    stats = measured.stats
+    pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
+    pages = -(-point.master_rows // (rates.PAGE_BYTES // rates.ROW_BYTES))
+    reads, answered = log.by_partition(-(-pages // pages_per_read))
+    return reads, answered.astype(np.float64)

@@ -1,0 +1,316 @@
+"""Judges of claims 61 to 108 on made-up curves: each can hold, and each can fail."""
+
+import pytest
+from made_up_results import Numbers, made_up, run_of
+
+import semistream_lab.experiments.claims  # noqa: F401  registers the judges
+from semistream_lab.experiments.judging import CLAIMS, Finding
+from semistream_lab.experiments.plan import all_plans
+
+
+def verdict(number: int, *, ranks: str = "sorted", **experiments: Numbers) -> Finding:
+    return CLAIMS[number].judge(made_up(ranks=ranks, **experiments))
+
+
+def test_every_claim_from_61_to_108_has_a_judge() -> None:
+    assert [number for number in range(61, 109) if number not in CLAIMS] == []
+
+
+def test_every_claim_names_an_experiment_that_exists() -> None:
+    for number in range(61, 109):
+        assert CLAIMS[number].experiment in all_plans()
+
+
+def test_no_judge_sees_anything_in_no_results() -> None:
+    for number in range(61, 109):
+        with pytest.raises(LookupError):
+            CLAIMS[number].judge(made_up())
+
+
+def ahead(winner: str, factor: float, *, slope: float = 0.0) -> Numbers:
+    """Return runs in which one series serves `factor` times as much as all others."""
+
+    def numbers(series: str, x: float) -> dict[str, object]:
+        return run_of(10_000 * (1 + slope * x) * (factor if series == winner else 1.0))
+
+    return numbers  # type: ignore[return-value]
+
+
+OX, P, OP = "Optimised X-HYBRIDJOIN", "P-CACHEJOIN", "OP-CACHEJOIN"
+LEADS = [
+    (61, "optx_6a", OX),
+    (62, "optx_6b", OX),
+    (94, "op_4a", P),
+    (96, "op_4b", P),
+    (97, "op_4c", P),
+    (98, "op_6a", OP),
+    (99, "op_6b", OP),
+    (100, "op_6c", OP),
+]
+
+
+@pytest.mark.parametrize(("number", "experiment", "winner"), LEADS)
+def test_a_lead_holds_only_if_it_is_there_everywhere(number: int, experiment: str, winner: str) -> None:
+    assert verdict(number, **{experiment: ahead(winner, 1.5)}).holds is True
+    behind = verdict(number, **{experiment: ahead(winner, 0.98)})
+    assert behind.holds is False
+    assert behind.reason
+
+
+def test_a_lead_within_the_noise_is_said_to_be_so() -> None:
+    assert "95% intervals" in verdict(94, op_4a=ahead(P, 1.005)).reason
+    assert not verdict(94, op_4a=ahead(P, 1.5)).reason
+
+
+def test_a_wide_margin_is_more_than_a_narrow_one() -> None:
+    assert verdict(99, op_6b=ahead(OP, 1.1)).holds is False
+
+
+def grid(peak_share: float, peak_read: float) -> Numbers:
+    """Return a tuning grid with one peak: rates fall with the distance from it in powers of two."""
+
+    def numbers(series: str, x: float) -> dict[str, object]:
+        away = abs(float(series) / peak_read - 1) if float(series) > peak_read else abs(peak_read / float(series) - 1)
+        rise = min(1.0, (x / peak_share) ** 0.3) if x <= peak_share else 1 - 0.5 * (x - peak_share)
+        return run_of(30_000 * rise / (1 + 0.2 * away))
+
+    return numbers  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("number", [63, 64, 65])
+def test_a_grid_with_one_peak_is_as_the_paper_says(number: int) -> None:
+    assert verdict(number, optx_4=grid(0.2, 884)).holds is True
+
+
+@pytest.mark.parametrize("number", [63, 64])
+def test_a_grid_that_only_falls_is_not(number: int) -> None:
+    assert verdict(number, optx_4=grid(0.001, 10)).holds is False
+
+
+def test_sizes_that_depend_on_each_other_have_no_intersection() -> None:
+    def numbers(series: str, x: float) -> dict[str, object]:
+        return run_of(10_000 if abs(float(series) / 884 - x / 0.1) > 0.5 else 8_000 + 4_000 * x)
+
+    assert verdict(65, optx_4=numbers).holds is False  # type: ignore[arg-type]
+
+
+def by_exponent(peaks: dict[str, float]) -> Numbers:
+    def numbers(series: str, x: float) -> dict[str, object]:
+        return run_of(20_000 * (1 - abs(x - peaks[series])))
+
+    return numbers  # type: ignore[return-value]
+
+
+AS_IN_THE_PAPER = {"e = 0.25": 0.9, "e = 0.5": 0.7, "e = 0.75": 0.5, "e = 1.0": 0.3}
+ALL_OLD = dict.fromkeys(AS_IN_THE_PAPER, 1.0)
+ALL_YOUNG = dict.fromkeys(AS_IN_THE_PAPER, 0.1)
+
+
+@pytest.mark.parametrize(("number", "otherwise"), [(71, ALL_OLD), (72, ALL_OLD), (73, ALL_YOUNG)])
+def test_look_up_positions_are_judged_by_their_best_place(number: int, otherwise: dict[str, float]) -> None:
+    assert verdict(number, pq_2=by_exponent(AS_IN_THE_PAPER)).holds is True
+    assert verdict(number, pq_2=by_exponent(otherwise)).holds is False
+
+
+def test_a_position_that_changes_with_the_table_must_cost_something_to_keep() -> None:
+    moving = {"R = 0.5 million": 0.2, "R = 2 million": 0.4, "R = 8 million": 0.8}
+    assert verdict(82, pq_2_rows=by_exponent(moving)).holds is True
+    assert verdict(82, pq_2_rows=by_exponent(dict.fromkeys(moving, 0.4))).holds is False
+
+
+def family_rates(base: float, early: float, queued: float, *, cache: float = 2.0, grow: float = 0.0) -> Numbers:
+    """Return rates by kind of look-up; `cache` is what a cache brings, `grow` what the queue gains along the x axis."""
+    first: dict[str, float] = {}
+
+    def numbers(series: str, x: float) -> dict[str, object]:
+        start = first.setdefault("x", x)
+        rate = queued * (1 + grow * (x / start - 1)) if "-PQ" in series else early if "-L" in series else base
+        return run_of(rate * (cache if series.startswith("CACHE") else 1.0))
+
+    return numbers  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("number", "experiment"), [(77, "pq_3a"), (80, "pq_3b"), (83, "pq_3c"), (85, "pq_3d"), (86, "pq_3e")]
+)
+def test_the_priority_queue_must_be_ahead_of_the_better_position(number: int, experiment: str) -> None:
+    assert verdict(number, **{experiment: family_rates(1e4, 1.2e4, 1.5e4)}).holds is True
+    below = verdict(number, pq_threshold=family_rates(1, 1, 1), **{experiment: family_rates(1e4, 1.2e4, 1.1e4)})
+    assert below.holds is False
+    assert "tuples a read" in below.reason
+
+
+@pytest.mark.parametrize("number", [74, 75])
+def test_a_fixed_position_must_be_ahead_of_the_oldest_tuple(number: int) -> None:
+    assert verdict(number, pq_3a=family_rates(1e4, 1.2e4, 1e4)).holds is True
+    assert verdict(number, pq_3a=family_rates(1e4, 0.9e4, 1e4)).holds is False
+
+
+def test_a_gap_grows_or_does_not() -> None:
+    assert verdict(78, pq_3a=family_rates(1e4, 1e4, 1.1e4, grow=0.2)).holds is True
+    assert verdict(78, pq_3a=family_rates(1e4, 1e4, 1.5e4, grow=-0.05)).holds is False
+
+
+def test_the_gain_without_a_cache_is_compared_with_the_gain_with_one() -> None:
+    def numbers(series: str, _: float) -> dict[str, object]:
+        return run_of(1e4 * (factor[series.split("-")[0]] if "-PQ" in series else 1.0))
+
+    factor = {"HYBRIDJOIN": 1.5, "CACHEJOIN": 1.1}
+    assert verdict(79, pq_3a=numbers).holds is True  # type: ignore[arg-type]
+    factor = {"HYBRIDJOIN": 1.1, "CACHEJOIN": 1.5}
+    assert verdict(79, pq_3a=numbers).holds is False  # type: ignore[arg-type]
+
+
+def test_falling_more_slowly_is_judged_from_the_smallest_table_to_the_largest() -> None:
+    assert verdict(81, pq_3b=family_rates(1e4, 1e4, 1.1e4, grow=0.1)).holds is True
+    assert verdict(81, pq_3b=family_rates(1e4, 1e4, 5e4, grow=-0.05)).holds is False
+
+
+def test_a_gap_at_weak_skew_is_judged_by_factors() -> None:
+    assert verdict(84, pq_3c=family_rates(1e4, 1e4, 2e4, grow=-0.1)).holds is True
+    assert verdict(84, pq_3c=family_rates(1e4, 1e4, 1.1e4, grow=0.1)).holds is False
+
+
+def test_who_must_be_configured_does_not_adapt() -> None:
+    def adapt(loss: float) -> Numbers:
+        return lambda series, x: run_of(1e4 * (1.0 if "," in series else 1 - loss * (x == 1.0)))
+
+    base = family_rates(9e3, 9e3, 9e3, cache=1.0)
+    assert verdict(91, pq_3c=base, pq_adapt=adapt(0.02)).holds is True
+    assert verdict(91, pq_3c=base, pq_adapt=adapt(0.2)).holds is False
+
+
+def page_reads(**numbers: float) -> Numbers:
+    return lambda _series, _x: run_of(1e4, **numbers)
+
+
+QUEUE_MEMORY = {"memory_disk_buffer": 1e5, "memory_waiting_tuples": 49e6, "longest_queue": 100, "queue_bytes": 1600}
+INTERVALS = {"shortest_interval": 1e4, "longest_interval": 1e5, "matches_correlation": 0.99}
+INSIDE = [
+    (76, {"reads_of_infrequent": 0.8, "reads_of_rare": 0.5}, {"reads_of_infrequent": 0.1, "reads_of_rare": 0.0}),
+    (87, {**QUEUE_MEMORY, "memory_page_book-keeping": 4e4}, {**QUEUE_MEMORY, "memory_page_book-keeping": 4e6}),
+    (88, {"hot_reads_ratio": 1.1, "hot_tuples_ratio": 6}, {"hot_reads_ratio": 4.0, "hot_tuples_ratio": 6}),
+    (
+        89,
+        {**INTERVALS, "least_matches_per_expected": 0.95, "most_matches_per_expected": 1.02},
+        {**INTERVALS, "least_matches_per_expected": 0.5, "most_matches_per_expected": 1.02},
+    ),
+    (
+        90,
+        {"queue_entries": 100, "entries_of_rare": 0.01, "entries_of_infrequent": 0.2},
+        {"queue_entries": 100, "entries_of_rare": 0.4, "entries_of_infrequent": 0.9},
+    ),
+]
+
+
+@pytest.mark.parametrize(("number", "good", "bad"), INSIDE)
+def test_what_is_read_is_judged_by_its_limit(number: int, good: dict[str, float], bad: dict[str, float]) -> None:
+    assert verdict(number, pq_pages=page_reads(**good)).holds is True
+    assert verdict(number, pq_pages=page_reads(**bad)).holds is False
+
+
+def test_reads_get_less_useful_only_if_they_fall_all_along() -> None:
+    assert verdict(92, pq_ssij=lambda _, x: {"matches_per_read": 200 - 15 * x}).holds is True
+    assert verdict(92, pq_ssij=lambda *_: {"matches_per_read": 100.0}).holds is False
+    assert verdict(92, pq_ssij=lambda _, x: {"matches_per_read": 10 * abs(5 - x) + 10}).holds is False
+
+
+def test_more_tuples_that_need_the_disk_must_be_more_everywhere() -> None:
+    def waiting(gain: float) -> Numbers:
+        return lambda series, x: {"disk_bound_tuples": x / 172 * (gain if series.startswith("Opt") else 1)}
+
+    assert verdict(69, optx_waiting=waiting(1.05)).holds is True
+    assert verdict(69, optx_waiting=waiting(1.0)).holds is False
+
+
+def test_memory_is_judged_by_its_parts() -> None:
+    def parts(cache: float, waiting: float, disk: float, handover: float) -> Numbers:
+        return lambda *_: run_of(
+            1e4,
+            memory_cache=cache,
+            memory_waiting_tuples=waiting,
+            memory_disk_buffer=disk,
+            memory_handover_buffer=handover,
+        )
+
+    assert verdict(70, optx_7=parts(5e6, 44e6, 1e5, 0)).holds is True
+    assert verdict(70, optx_7=parts(1e6, 1e7, 39e6, 0)).holds is False
+    assert verdict(108, op_4b=parts(5e6, 42e6, 1e5, 2e6)).holds is True
+    assert verdict(108, op_4b=parts(5e6, 20e6, 1e5, 25e6)).holds is False
+
+
+def test_the_buffer_between_phases_is_judged_where_the_stream_is_ahead() -> None:
+    def buffer(full: float, share: float) -> Numbers:
+        return lambda series, _: {
+            "full_share": full if "ahead" in series else 0.0,
+            "empty_share": 0.0 if "ahead" in series else 1.0,
+            "handover_wait_seconds": 1.0,
+            "handover_wait_share": share if "ahead" in series else 0.01,
+        }
+
+    assert verdict(103, op_handover=buffer(0.02, 0.0)).holds is True
+    assert verdict(103, op_handover=buffer(0.99, 0.0)).holds is False
+    assert verdict(104, op_handover=buffer(0.0, 0.01)).holds is True
+    assert verdict(104, op_handover=buffer(0.0, 0.3)).holds is False
+
+
+def test_only_what_comes_beyond_two_megabytes_counts_for_the_buffer() -> None:
+    def best_at(size: float) -> Numbers:
+        return lambda _, x: run_of(1e4 - 1e3 * abs(x - size) / size)
+
+    two = verdict(93, op_3=best_at(2e6))
+    assert two.holds is True
+    assert not two.reason
+    small = verdict(93, op_3=best_at(1e5))
+    assert small.holds is True
+    assert "0.1 MB" in small.reason
+    assert verdict(93, op_3=best_at(8e6)).holds is False
+
+
+def test_a_factor_that_grows_with_the_table_is_not_larger_for_small_ones() -> None:
+    def factor(small: float, large: float) -> Numbers:
+        return lambda series, x: run_of(1e4 * ((small if x < 1e6 else large) if series == P else 1))
+
+    assert verdict(95, op_4a=factor(1.3, 1.1)).holds is True
+    assert verdict(95, op_4a=factor(1.1, 1.3)).holds is False
+
+
+@pytest.mark.parametrize("number", [101, 102])
+def test_loads_in_parallel_are_judged_by_what_reading_costs(number: int) -> None:
+    def seeks_of(share: float, size: float) -> Numbers:
+        return lambda series, _: run_of(
+            1e4,
+            operations_seeks=1000 * (share if series == OP else 1),
+            operations_bytes_read=size * 1000,
+        )
+
+    assert verdict(number, op_6b=seeks_of(0.5, 1.0)).holds is True
+    assert verdict(number, op_6b=seeks_of(0.5, 1e5)).holds is False
+
+
+def test_reading_is_the_major_cost_unless_something_else_costs_more() -> None:
+    assert verdict(106, op_4b=lambda *_: run_of(1e4, tuples_per_read=500)).holds is True
+    assert verdict(106, op_4b=lambda *_: run_of(1e4, tuples_per_read=50_000)).holds is False
+
+
+def test_a_switch_is_judged_beside_a_read() -> None:
+    def switch(seconds: float) -> Numbers:
+        return lambda *_: {"switch_seconds": seconds, "model_read_seconds": 0.016, "ready_share": 0.9}
+
+    assert verdict(105, op_switching=switch(5e-5)).holds is True
+    assert verdict(105, op_switching=switch(5e-3)).holds is False
+
+
+def test_r_meshjoin_must_be_ahead_by_little_with_a_buffer_of_its_own() -> None:
+    def rates(gain: float, own: float) -> Numbers:
+        def numbers(series: str, x: float) -> dict[str, object]:
+            reduced = series == "R-MESHJOIN"
+            return run_of(
+                1e10 / x * (gain if reduced else 1), memory_disk_buffer=3e5 + (own * x if reduced else x / 10)
+            )
+
+        return numbers  # type: ignore[return-value]
+
+    assert verdict(107, op_meshjoin=rates(1.05, 0.0)).holds is True
+    assert verdict(107, op_meshjoin=rates(0.97, 0.0)).holds is False
+    assert verdict(107, op_meshjoin=rates(1.05, 0.1)).holds is False

@@ -1,0 +1,74 @@
+"""Claims of the HYBRIDJOIN and X-HYBRIDJOIN papers, judged end to end on small runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import semistream_lab.experiments.claims  # noqa: F401  registers the judges
+from semistream_lab.experiments.evidence import Evidence
+from semistream_lab.experiments.judging import CLAIMS, judge
+from semistream_lab.experiments.measuring import run
+from semistream_lab.experiments.plan import Plan, all_plans
+from semistream_lab.experiments.point import Row
+
+SCALE = 0.03
+EXPERIMENTS = {
+    "hybrid-theorems": 1,
+    "hybrid-silence": 1,
+    "hybrid-7a": 1,
+    "hybrid-7d": 2,
+    "hybrid-10b": 16,
+    "x-3a": 2,
+    "x-3d": 2,
+}
+"""Which experiments are run, and at how many places."""
+
+
+@pytest.fixture(scope="module")
+def evidence() -> Evidence:
+    plans = {name: shorter(all_plans()[name], places) for name, places in EXPERIMENTS.items()}
+    rows: dict[str, Row] = {}
+    for plan in plans.values():
+        for planned in plan.points(scale=SCALE, variants=False):
+            if planned.point.digest not in rows:
+                rows[planned.point.digest] = run(planned.point)
+    return Evidence(plans, rows.get, scale=SCALE)
+
+
+def shorter(plan: Plan, places: int) -> Plan:
+    """Return the experiment with shorter runs, and not at every place."""
+    series = tuple(replace(one, settings={**one.settings, "queues": 3.0}) for one in plan.series)
+    return replace(plan, series=series, x=replace(plan.x, values=plan.x.values[:places]), vary=False)
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 5, 6, 10, 15, 25, 26, 27, 30, 32, 36, 48])
+def test_what_does_not_hang_on_size_comes_out_on_a_small_table(evidence: Evidence, number: int) -> None:
+    found = judge(CLAIMS[number], evidence)
+    assert found["verdict"] == "holds", (found["measured"], found["reason"])
+    assert any(sign.isdigit() for sign in str(found["measured"]))
+
+
+@pytest.mark.parametrize("number", [32, 36])
+def test_what_hangs_on_the_order_of_the_table_fails_without_it(evidence: Evidence, number: int) -> None:
+    found = judge(CLAIMS[number], evidence)
+    assert found["verdict_sorted"] == "holds"
+    assert found["verdict_shuffled"] == "fails"
+
+
+def test_what_contradicts_itself_fails_with_its_cause(evidence: Evidence) -> None:
+    found = judge(CLAIMS[14], evidence)
+    assert found["verdict"] == "fails"
+    assert "Little" in str(found["reason"])
+
+
+def test_theorems_do_not_hang_on_costs_and_bounds_do(evidence: Evidence) -> None:
+    assert judge(CLAIMS[3], evidence)["depends_on_costs"] is False
+    assert judge(CLAIMS[5], evidence)["depends_on_costs"] is True
+
+
+def test_a_claim_whose_experiment_was_not_run_is_not_judged(evidence: Evidence) -> None:
+    found = judge(CLAIMS[37], evidence)
+    assert found["verdict"] == "unjudged"
+    assert "x-3b" in str(found["reason"])

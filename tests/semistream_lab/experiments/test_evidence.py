@@ -1,0 +1,118 @@
+"""Evidence: what judges of claims are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from small_lab import small_plan
+
+from semistream_lab.experiments import measuring
+from semistream_lab.experiments.confidence import confidence_of, half_width, half_width_of_parts
+from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
+from semistream_lab.experiments.judging import Claim, Finding, judge
+from semistream_lab.experiments.plan import can_be_priced_again
+from semistream_lab.experiments.point import Point, Row
+from semistream_lab.experiments.variants import VARIANTS
+
+SEQUENTIAL = ("inlj", "meshjoin", "r-meshjoin", "ssij", "hybridjoin", "x-hybridjoin", "cachejoin", "cachejoin-pq")
+
+
+@pytest.mark.parametrize("algorithm", SEQUENTIAL)
+def test_a_run_that_is_priced_again_is_a_run_with_those_costs(algorithm: str) -> None:
+    plan = small_plan("small", ('algorithm = "hybridjoin"', f'algorithm = "{algorithm}"'), ('"1MB", "2MB"', '"1MB"'))
+    point = next(one.point for one in plan.points() if one.series == "HYBRIDJOIN")
+    assert can_be_priced_again(point)
+    nominal = measuring.run(point)
+    evidence = Evidence({plan.id: plan}, {point.digest: nominal}.get)
+    for variant in VARIANTS:
+        priced = replace(evidence, variant=variant)
+        run = measuring.run(replace(point, factors=variant.factors))
+        for metric in ("service_rate", "seconds"):
+            assert priced.value(plan.id, "HYBRIDJOIN", 1e6, metric) == pytest.approx(run[metric], rel=1e-9)
+        assert run["operations_probes"] == nominal["operations_probes"]
+
+
+def test_what_overlaps_needs_its_own_runs() -> None:
+    assert not can_be_priced_again(Point(algorithm="p-cachejoin"))
+    assert not can_be_priced_again(Point(algorithm="demandjoin"))
+    assert not can_be_priced_again(Point(algorithm="hybridjoin", arrival_rate=100.0))
+
+
+def made_up(rates: dict[tuple[str, float, str, int], float]) -> Evidence:
+    """Return evidence of some rates, by series, memory, order of ranks and seed."""
+    plan = replace(small_plan(), seeds=(0, 1))
+    rows: dict[str, Row] = {}
+    for one in plan.points():
+        key = (one.series, one.x, one.point.ranks, one.point.seed)
+        if key in rates:
+            rows[one.point.digest] = {"service_rate": rates[key]}
+    return Evidence({plan.id: plan}, rows.get)
+
+
+def test_a_value_is_the_mean_over_seeds_in_one_order_of_ranks() -> None:
+    evidence = made_up(
+        {
+            ("INLJ", 1e6, "sorted", 0): 10.0,
+            ("INLJ", 1e6, "sorted", 1): 20.0,
+            ("INLJ", 1e6, "shuffled", 0): 1.0,
+            ("INLJ", 1e6, "shuffled", 1): 3.0,
+        }
+    )
+    assert evidence.value("small", "INLJ", 1e6) == 15.0
+    assert replace(evidence, ranks="shuffled").value("small", "INLJ", 1e6) == 2.0
+    assert evidence.xs("small") == [1e6, 2e6]
+    assert evidence.series("small") == ["INLJ", "HYBRIDJOIN"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "series", "x", "says"),
+    [
+        ("small", "INLJ", 2e6, r"small has not been run \(INLJ at 2, sorted\)"),
+        ("small", "OTHER", 1e6, "has no series 'OTHER'"),
+        ("large", "INLJ", 1e6, "there is no experiment large"),
+    ],
+)
+def test_what_was_not_measured_is_said(experiment: str, series: str, x: float, says: str) -> None:
+    with pytest.raises(NotMeasuredError, match=says):
+        made_up({}).value(experiment, series, x)
+
+
+def claim_that(judge_it: object, ranks: str = "sorted") -> Claim:
+    """Return a claim with a judge."""
+    return Claim(1, "small", "a claim", "it is so", judge_it, ranks, ranked=True, priced=False)  # type: ignore[arg-type]
+
+
+def test_a_claim_whose_experiment_was_not_run_is_unjudged_and_says_so() -> None:
+    found = judge(claim_that(lambda e: Finding(e.value("small", "INLJ", 1e6) > 0, "")), made_up({}))
+    assert found["verdict"] == "unjudged"
+    assert "has not been run" in str(found["reason"])
+
+
+def test_a_judge_that_stumbles_leaves_its_claim_unjudged() -> None:
+    found = judge(claim_that(lambda _: Finding(1 / 0 > 1, "")), made_up({}))
+    assert found["verdict"] == "unjudged"
+    assert "division by zero" in str(found["reason"])
+
+
+def test_where_the_paper_names_no_order_a_claim_must_hold_in_both() -> None:
+    one = claim_that(lambda e: Finding(e.ranks == "sorted", f"in {e.ranks}"), ranks="both")
+    found = judge(one, made_up({}))
+    assert found["verdict"] == "fails"
+    assert (found["verdict_sorted"], found["verdict_shuffled"]) == ("holds", "fails")
+    assert found["measured"] == "sorted: in sorted; shuffled: in shuffled"
+
+
+def test_confidence_is_over_repetitions_or_over_the_parts_of_a_run() -> None:
+    rows: list[Row] = [{"service_rate": 9.0, "confidence": 0.5}, {"service_rate": 11.0, "confidence": 0.5}]
+    assert confidence_of(rows[:1], "service_rate") == 0.5
+    assert confidence_of(rows, "service_rate") == half_width([9.0, 11.0]) == pytest.approx(12.706)
+    assert confidence_of(rows[:1], "iterations") is None
+    assert half_width([1.0]) is None
+    assert half_width_of_parts([1.0]) is None
+
+
+def test_parts_that_take_turns_are_surer_than_as_many_independent_ones() -> None:
+    turns = [1.0, 2.0] * 5
+    assert half_width_of_parts(turns) < half_width(turns)  # type: ignore[operator]
+    assert half_width_of_parts([3.0] * 10) == 0.0
