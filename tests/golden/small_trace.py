@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
-from semistream.algorithms.recipe import Recipe, Setting
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
+from semistream.engine.recipe import Recipe, Setting
 from semistream.engine.stream_input import KeyInput
 from semistream.policies.contract import PageChoice, Queue
 from semistream.store.counting import CountingStore

@@ -14,7 +14,7 @@ master table is remembered in the cache, too. A key with several master rows is 
 frequent entries as of its last scan of the cache.
 """
 
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.caching import AboveThreshold, LeastFrequentOverwrite, RandomOverwrite
 from semistream.policies.contract import Admission, Replacement

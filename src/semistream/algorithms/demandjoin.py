@@ -9,7 +9,7 @@ Recipe: planned runs, tuple cache by frequency of late, refill, one phase after 
 Deviations: none, it has no paper.
 """
 
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
 from semistream.policies.contract import Admission, Intake, PageChoice

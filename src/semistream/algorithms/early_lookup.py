@@ -11,7 +11,7 @@ once four times the queue's capacity has entered after it.
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.contract import PageChoice
 from semistream.policies.page_choice import AtPosition

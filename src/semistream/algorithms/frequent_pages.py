@@ -14,7 +14,7 @@ because a page that is read early shows fewer matches, and its threshold is half
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, threshold
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.caching import AboveRate
 from semistream.policies.contract import Admission, PageChoice

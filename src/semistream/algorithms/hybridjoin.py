@@ -10,7 +10,7 @@ Deviations: intake is what is available up to the free slots, where the pseudo-c
 not in the master table leaves with its partition's read; the paper assumes a match and would read one page for ever.
 """
 
-from semistream.algorithms.recipe import Recipe
+from semistream.engine.recipe import Recipe
 from semistream.engine.sizing import Split
 
 HYBRIDJOIN = Recipe(

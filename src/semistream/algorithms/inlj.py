@@ -8,7 +8,7 @@ Deviations: up to 32 tuples that have already arrived are looked up in one turn 
 and one after the other; only their output is held back until the last of them is done.
 """
 
-from semistream.algorithms.recipe import Recipe
+from semistream.engine.recipe import Recipe
 from semistream.engine.sizing import Split
 from semistream.policies.page_choice import EveryTuple
 from semistream.policies.phasing import FewAtATime

@@ -13,7 +13,7 @@ also leaves then and not only at the end of its round. The number of parts is fi
 table: that is the dependency which R-MESHJOIN removes.
 """
 
-from semistream.algorithms.recipe import Recipe
+from semistream.engine.recipe import Recipe
 from semistream.engine.sizing import Split
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts

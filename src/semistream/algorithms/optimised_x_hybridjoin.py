@@ -9,7 +9,7 @@ Recipe: oldest first, pinned tuples probed on arrival, refill, one phase after t
 Deviations: none beyond HYBRIDJOIN's.
 """
 
-from semistream.algorithms.recipe import Recipe, TupleCaching
+from semistream.engine.recipe import Recipe, TupleCaching
 from semistream.engine.sizing import Split
 
 OPTIMISED_X_HYBRIDJOIN = Recipe(

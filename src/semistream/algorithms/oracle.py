@@ -6,7 +6,7 @@ arrival. It ignores the memory budget.
 Recipe: pinned tuples, all of them; keys with several master rows are read when asked for.
 """
 
-from semistream.algorithms.recipe import Recipe, TupleCaching
+from semistream.engine.recipe import Recipe, TupleCaching
 from semistream.engine.sizing import Split
 
 ORACLE = Recipe(

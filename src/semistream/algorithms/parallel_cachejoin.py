@@ -12,7 +12,7 @@ partition, so the tuples for which a buffer was loaded are still there when it i
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.recipe import Recipe, TupleCaching
+from semistream.engine.recipe import Recipe, TupleCaching
 from semistream.engine.sizing import Split
 from semistream.policies.page_choice import OldestAndYoungest
 

@@ -14,7 +14,7 @@ Warning: a tuple of a rarely used partition may wait without bound while input g
 flaw, kept here so that it can be measured.
 """
 
-from semistream.algorithms.recipe import BlockCaching, Recipe, Setting
+from semistream.engine.recipe import BlockCaching, Recipe, Setting
 from semistream.engine.sizing import Split
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Refill

@@ -9,7 +9,7 @@ Recipe: ring, equal parts, no cache, one phase after the other, and a disk buffe
 Deviations: as MESHJOIN.
 """
 
-from semistream.algorithms.recipe import Recipe
+from semistream.engine.recipe import Recipe
 from semistream.engine.sizing import Split
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts

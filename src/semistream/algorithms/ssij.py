@@ -13,7 +13,7 @@ memory moves is not said: after every fourth join phase it goes on in the direct
 in joins with payload the split stays as it is.
 """
 
-from semistream.algorithms.recipe import BlockCaching, Recipe
+from semistream.engine.recipe import BlockCaching, Recipe
 from semistream.engine.sizing import Split
 from semistream.policies.phasing import Batchwise
 

@@ -12,7 +12,7 @@ Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are wha
 two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
 """
 
-from semistream.algorithms.recipe import PagePinning, Recipe
+from semistream.engine.recipe import PagePinning, Recipe
 from semistream.engine.sizing import Split
 
 _PAPER = "Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data (X-HYBRIDJOIN)"

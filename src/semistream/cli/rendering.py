@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from semistream.algorithms.recipe import Recipe
 from semistream.core.budget import format_bytes
 from semistream.core.durations import format_seconds
+from semistream.engine.recipe import Recipe
 
 _WIDTH_OF_A_FILE = 120
 

@@ -7,20 +7,20 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.assembly import check_parameters
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import check_parameters
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
 from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, ordered_sizes
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.row_sizes import RowSizes, cuts
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.tuple_cache import HotRows, TupleCache

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from semistream.algorithms.recipe import RANGES, Recipe
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import RANGES, Recipe
 from semistream.generator import Workload, ZipfKeys
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost.situation import Situation

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import Recipe
 from semistream.generator import KeySource, Workload, ZipfKeys
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semistream.algorithms.recipe import RANGES, BlockCaching, Recipe
+from semistream.engine.recipe import RANGES, BlockCaching, Recipe
 from semistream_lab.cost.situation import Situation
 
 _LARGEST_READ_SHARE = 16

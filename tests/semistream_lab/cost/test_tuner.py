@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from semistream.algorithms.recipe import RANGES
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, SSD
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import RANGES
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost import Situation, predict, tune, tune_by_measurement, tuned_parameters
 from semistream_lab.cost.tuning_ranges import axes_of

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from semistream.algorithms.recipe import RANGES, BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.core.budget import MemoryBudget, format_bytes_up
 from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import SSD
@@ -26,6 +25,7 @@ from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
+from semistream.engine.recipe import RANGES, BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.side_by_side import SideBySideLoop
 from semistream.engine.sizing import ROW_SHARE, Sizes, Split, papers_sizes, real_sizes
