@@ -27,7 +27,7 @@ def algorithms(
             "bounded_wait": recipe.bounded_wait,
             "sorted_by_use": recipe.sorted_by_use,
             "default": recipe.name == DEFAULT_ALGORITHM,
-            "parameters": ", ".join(f"{name}={value:g}" for name, value in recipe.parameters.items()),
+            "parameters": ", ".join(f"{name}={parameter.default:g}" for name, parameter in recipe.parameters.items()),
         }
         for recipe in family
     ]

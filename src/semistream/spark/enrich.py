@@ -18,7 +18,6 @@ from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
 from semistream.core.value_widths import fixed_width
-from semistream.engine.assembly import check_parameters
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.engine.recipe import Recipe
 from semistream.joining import JoinSession
@@ -78,7 +77,7 @@ def enrich(
     """
     check_join_type(how)
     recipe = algorithm_named(algorithm)
-    check_parameters(recipe, parameters or {})
+    recipe.values(parameters)  # checks them
     chosen_order = _checked_order(order, recipe)
     memory_bytes = _checked_memory(memory)
     table = _absolute(master)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -74,7 +74,7 @@ class BenchPlan:
     """Parameters that are not given are set by the cost model of each algorithm."""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
-    def parameters_of(self, known: Mapping[str, float]) -> dict[str, float]:
+    def parameters_of(self, known: Container[str]) -> dict[str, float]:
         """Return the given parameters that an algorithm with these parameters has."""
         return {name: value for name, value in self.parameters.items() if name in known}
 

@@ -71,7 +71,7 @@ def divide(
         waiting_slots=sizes.waiting_slots,
         row_count=situation.master_rows,
         seed=0,
-        parameters={**recipe.parameters, **(parameters or {})},
+        values=assembly.values,
         costs=costs,
         partition_bytes=table.range_bytes(0, table.page_count - 1) / table.page_count * sizes.pages_per_read,
         run_partitions=sizes.run_partitions,
