@@ -51,6 +51,22 @@ def show_algorithms(family: Sequence[Recipe], default: str) -> None:
         out.print(f"[yellow]{mark}[/] A tuple may wait without bound.")
 
 
+def show_parameters(recipe: Recipe) -> None:
+    """Print one line a parameter of an algorithm."""
+    out = console()
+    if not recipe.parameters:
+        out.print(f"{recipe.name} has no parameters.")
+        return
+    table = plain_table()
+    table.add_column("Parameter", style="cyan", no_wrap=True)
+    table.add_column("Default", justify="right", no_wrap=True)
+    table.add_column("May be", no_wrap=True)
+    table.add_column("What it means")
+    for name, parameter in recipe.parameters.items():
+        table.add_row(name, parameter.default_text, parameter.allowed, parameter.about)
+    out.print(table)
+
+
 def show_built(found: dict[str, Any]) -> None:
     """Print what was built."""
     console().print(

@@ -80,6 +80,11 @@ class Parameter(Generic[Value]):
         """What values it may have, in words."""
         return f"from {self.low:g} to {self.high:g}"
 
+    @property
+    def default_text(self) -> str:
+        """The default as users write it."""
+        return f"{self.default:g}"
+
     def _is_of_kind(self, value: object, number: float) -> bool:  # noqa: ARG002
         return not isinstance(value, bool)
 
@@ -104,6 +109,11 @@ class Whole(Parameter[int]):
         """What values it may have, in words."""
         return f"a whole number from {self.low:g} to {self.high:g}"
 
+    @property
+    def default_text(self) -> str:
+        """The default as users write it."""
+        return str(self.default)
+
     def _is_of_kind(self, value: object, number: float) -> bool:
         return not isinstance(value, bool) and number.is_integer()
 
@@ -122,6 +132,11 @@ class Flag(Parameter[bool]):
     def allowed(self) -> str:
         """What values it may have, in words."""
         return "true or false"
+
+    @property
+    def default_text(self) -> str:
+        """The default as users write it."""
+        return str(self.default).lower()
 
     def _is_of_kind(self, value: object, number: float) -> bool:  # noqa: ARG002
         return number in (0, 1)

@@ -246,7 +246,7 @@ def _scaled(point: Point, scale: float) -> Point:
         given[PARTS.name] = max(1, round(given.get(PARTS.name, PARTS.default) * scale))
     known = ALGORITHMS[point.algorithm].parameters if point.algorithm else {}
     in_bytes = {name for name, parameter in known.items() if parameter.is_bytes}
-    parameters = tuple(sorted((n, round(v * scale) if n in in_bytes else v) for n, v in given.items()))
+    parameters = tuple(sorted((n, float(round(v * scale)) if n in in_bytes else v) for n, v in given.items()))
     return replace(
         point,
         master_rows=max(_FEWEST_ROWS, round(point.master_rows * scale)),
