@@ -31,6 +31,7 @@ from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
+from semistream.engine.table_sizes import mean_page_bytes, table_bytes, variable_bytes
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import WaitingTuples
 from semistream.policies.caching import BlockUtility
@@ -152,7 +153,7 @@ class Assembly:
             seed=self._seed,
             values=self.values,
             costs=self._costs,
-            partition_bytes=_mean_page_bytes(store) * sizes.pages_per_read,
+            partition_bytes=mean_page_bytes(store) * sizes.pages_per_read,
             run_partitions=sizes.run_partitions,
             cache_tuples=sizes.cache_tuples,
         )
@@ -215,7 +216,7 @@ class Assembly:
         """Divide a budget among the parts of the join."""
         circumstances = Circumstances(
             memory=budget.total_bytes,
-            table_bytes=_table_bytes(self._store),
+            table_bytes=table_bytes(self._store),
             accounting=accounting,
             costs=self._costs,
             on_model_clock=self.clock.is_model,
@@ -253,7 +254,7 @@ class Assembly:
                 stream_variable_bytes=self._stream_variable_bytes(),
                 largest_variable_bytes=self._bytes_for_row(budget.total_bytes // ROW_SHARE),
                 cached_slot_bytes=SlotRows.slot_bytes(self._cached_schema),
-                cached_variable_bytes=_variable_bytes(self._store, self._columns),
+                cached_variable_bytes=variable_bytes(self._store, self._columns),
             )
         raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
 
@@ -294,21 +295,3 @@ class Assembly:
                 most_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
             )
         return None
-
-
-def _mean_page_bytes(store: MasterStore) -> float:
-    return _table_bytes(store) / store.page_count if store.page_count else 1.0
-
-
-def _table_bytes(store: MasterStore) -> int:
-    return store.range_bytes(0, store.page_count - 1) if store.page_count else 0
-
-
-def _variable_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
-    """Estimate what the named columns of a row take beyond fixed widths, by the mean size of a row."""
-    if not columns or not store.row_count:
-        return 0.0
-    mean = _table_bytes(store) / store.row_count
-    variable = [field.name for field in store.schema if fixed_width(field.type) is None]
-    rest = max(8.0, mean - sum(fixed_width(field.type) or 0 for field in store.schema)) / max(1, len(variable))
-    return rest * sum(name in variable for name in columns)

@@ -19,6 +19,14 @@ from semistream.engine.split import (
     TupleSpace,
     WholeTable,
 )
+from semistream.engine.table_sizes import (
+    largest_page_bytes,
+    mean_row_bytes,
+    partition_bytes,
+    partition_pages,
+    table_bytes,
+    usual_page_bytes,
+)
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
 from semistream.store.contract import MasterStore
@@ -72,14 +80,6 @@ class Sizes:
     """What a cached tuple takes, with all that policies need for it."""
 
 
-def partition_pages(store: MasterStore, read_bytes: float) -> int:
-    """Return how many pages come nearest to a read of this size, at least one."""
-    if not store.page_count:
-        return 1
-    page_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
-    return max(1, min(store.page_count, round(read_bytes / page_bytes)))
-
-
 def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget) -> Sizes:
     """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
     memory, split, runs = budget.total_bytes, settled.split, settled.runs
@@ -87,8 +87,8 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
         pages = partition_pages(store, min(_wanted_read_bytes(split, store, _PAPERS_READ_BYTES), memory // 16))
     else:
         pages = _smallest_pages(runs, store, split.partition_bytes, memory)
-    row_bytes = _mean_row_bytes(store)
-    read_bytes = _partition_bytes(store, pages)
+    row_bytes = mean_row_bytes(store)
+    read_bytes = partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
     cache_bytes = _cache_bytes(split.cache, memory, read_bytes, read_bytes)
     handover_bytes = settled.handover_bytes
@@ -101,9 +101,8 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
     cached_bytes = row_bytes + _policy_bytes(split.cache)
     cache_tuples = _cache_tuples(split.cache, store, int(cache_bytes / cached_bytes))
     more_bytes = max(0, int(row_bytes * store.row_count) - cache_bytes)
-    holds_table = (
-        _takes_table_if_it_fits(split.cache) and more_bytes <= budget.free_bytes - memory // _MIN_WAITING_SHARE
-    )
+    fits = more_bytes <= budget.free_bytes - memory // _MIN_WAITING_SHARE
+    holds_table = fits and _takes_table_if_it_fits(split.cache)
     if holds_table:
         budget.reserve("cache", more_bytes)
         cache_tuples = max(1, store.row_count)
@@ -161,12 +160,12 @@ def real_sizes(
         pages = partition_pages(store, min(_wanted_read_bytes(split, store, usual), memory // 16))
     else:
         pages = _smallest_pages(runs, store, 32 + split.partition_bytes, memory)
-    read_bytes = max(_partition_bytes(store, pages), _largest_page_bytes(store, memory // ROW_SHARE))
+    read_bytes = max(partition_bytes(store, pages), largest_page_bytes(store, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, divided // 24)
-    block_bytes = int(1.3 * _partition_bytes(store, pages))  # with its codes, and what allocators lose
+    block_bytes = int(1.3 * partition_bytes(store, pages))  # with its codes, and what allocators lose
     cache_bytes = _cache_bytes(split.cache, divided, read_bytes, int(1.3 * read_bytes))
     handover_bytes = settled.handover_bytes
     handover_slots = int(handover_bytes / (20 + slot_bytes))
@@ -181,16 +180,17 @@ def real_sizes(
         "cache": cache_bytes,
         "handover buffer": handover_bytes,
     }
-    table_bytes = TupleCache.slot_bytes(store.row_count)
+    cached_table_bytes = TupleCache.slot_bytes(store.row_count)
     others_bytes = sum(fixed.values()) - cache_bytes + budget.used_bytes
     min_waiting_bytes = memory // _MIN_WAITING_SHARE
-    holds_table = _takes_table_if_it_fits(split.cache) and table_bytes + others_bytes <= memory - min_waiting_bytes
+    fits = cached_table_bytes + others_bytes <= memory - min_waiting_bytes
+    holds_table = fits and _takes_table_if_it_fits(split.cache)
     if holds_table:
-        fixed["cache"] = max(cache_bytes, table_bytes)
+        fixed["cache"] = max(cache_bytes, cached_table_bytes)
     queue_bytes = 12 + (25 if split.positions else 0)
     elsewhere = slot_bytes + 1.25 * stream_variable_bytes
     needed = sum(fixed.values()) + budget.used_bytes
-    if needed >= memory or (slot_bytes and memory // ROW_SHARE < _usual_page_bytes(store)):
+    if needed >= memory or (slot_bytes and memory // ROW_SHARE < usual_page_bytes(store)):
         raise too_small(memory)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)
@@ -220,7 +220,7 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, runs_bytes // _partition_bytes(store, pages)),
+        run_partitions=max(1, runs_bytes // partition_bytes(store, pages)),
         run_bytes=runs_bytes,
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
@@ -229,12 +229,12 @@ def real_sizes(
     )
 
 
-def _smallest_pages(runs: RunBuffers, store: MasterStore, partition_bytes: int, memory: int) -> int:
-    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most.
+def _smallest_pages(runs: RunBuffers, store: MasterStore, noted_bytes: int, memory: int) -> int:
+    """Return how many pages a partition must have so that `noted_bytes` for each take a 32nd of the memory at most.
 
     More if they are to be larger, but then not so many that few partitions are left to choose from.
     """
-    pages = max(1, -(-store.page_count * partition_bytes * 32 // memory))
+    pages = max(1, -(-store.page_count * noted_bytes * 32 // memory))
     if not runs.min_partition_bytes:
         return pages
     return max(pages, min(store.page_count // _MANY_PARTITIONS, partition_pages(store, runs.min_partition_bytes)))
@@ -245,7 +245,7 @@ def _wanted_read_bytes(split: Split, store: MasterStore, usual: int) -> int:
         case Bytes(count):
             return count
         case TableShare(share) if store.page_count:
-            return int(share * store.range_bytes(0, store.page_count - 1)) or usual
+            return int(share * table_bytes(store)) or usual
         case _:
             return usual
 
@@ -293,35 +293,10 @@ def fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
     return low
 
 
-def _mean_row_bytes(store: MasterStore) -> float:
-    if not store.row_count:
-        return 1.0
-    return store.range_bytes(0, store.page_count - 1) / store.row_count
-
-
-def _usual_page_bytes(store: MasterStore) -> float:
-    """Return a size that nearly all pages keep to."""
-    return min(store.largest_page_bytes, 2 * _partition_bytes(store, 1)) if store.page_count else 0
-
-
 def _disk_buffer_bytes(buffers: int, runs: RunBuffers | None, read_bytes: int, runs_bytes: int) -> int:
     """Return the memory of all reads: those under way, the one that is probed, and one that the output still needs."""
     reads = (2 + runs.reads_ahead) * max(runs_bytes, read_bytes) if runs and runs_bytes else 0
     return max((buffers + 2) * read_bytes, reads)
-
-
-def _largest_page_bytes(store: MasterStore, limit_bytes: int) -> int:
-    """Return the size of the largest page that is ever read."""
-    if store.largest_page_bytes <= limit_bytes:
-        return store.largest_page_bytes
-    sizes = store.page_bytes()
-    return int(sizes[sizes <= limit_bytes].max(initial=0))
-
-
-def _partition_bytes(store: MasterStore, pages: int) -> int:
-    if not store.page_count:
-        return 1
-    return -(-store.range_bytes(0, store.page_count - 1) * pages // store.page_count)
 
 
 def _slots_within(size_bytes: int, partitions: int, queue_bytes: int, elsewhere: float) -> int:
