@@ -18,11 +18,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
+from semistream.engine.assembly import Assembly
 from semistream.engine.stream_input import KeyInput
 from semistream.generator import ZipfKeys
 from semistream.joining import join

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
-from semistream.algorithms.recipe import Recipe
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import CostProfile, Operations
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
+from semistream.engine.recipe import Recipe
 from semistream.engine.stream_input import KeyInput
 from semistream.generator import Workload
 from semistream.store.contract import MasterStore

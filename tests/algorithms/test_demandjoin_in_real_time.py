@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
 from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.partitions import Partitions

@@ -27,3 +27,23 @@ def test_json_is_a_list_of_flat_objects() -> None:
     assert [row["name"] for row in rows] == list(ALGORITHMS)
     assert all(row["summary"] == ALGORITHMS[row["name"]].summary for row in rows)
     assert [row["name"] for row in rows if row["default"]] == [DEFAULT_ALGORITHM]
+
+
+def test_the_parameters_of_an_algorithm_are_listed_with_default_limits_and_meaning() -> None:
+    lines = succeed("algorithms", "demandjoin").splitlines()
+    for name, parameter in ALGORITHMS["demandjoin"].parameters.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert line.split()[1] == parameter.default_text
+        assert parameter.allowed in line
+        assert parameter.about.split()[0] in line
+
+
+def test_the_parameters_of_an_algorithm_as_json_are_flat_objects() -> None:
+    rows = flat_objects(succeed("algorithms", "demandjoin", "--json"))
+    assert [row["name"] for row in rows] == list(ALGORITHMS["demandjoin"].parameters)
+    flag = next(row for row in rows if row["name"] == "balance")
+    assert (flag["kind"], flag["default"]) == ("flag", True)
+
+
+def test_an_algorithm_without_parameters_says_so() -> None:
+    assert "oracle has no parameters" in succeed("algorithms", "oracle")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS, SSD, CostProfile
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
 from semistream.engine.deadline import Deadline
 from semistream.engine.stream_input import KeyInput
 from semistream.engine.waiting import WaitingTuples

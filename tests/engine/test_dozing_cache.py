@@ -23,7 +23,7 @@ class Noting(FrequentLately):
     """Notes what it is told of reads."""
 
     def __init__(self) -> None:
-        super().__init__(ENTRIES, most_windows=8)
+        super().__init__(ENTRIES, max_windows=8)
         self.matches: list[int] = []
 
     def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
@@ -112,7 +112,7 @@ def test_it_goes_on_to_doze_when_it_answers_even_less() -> None:
 def test_its_memory_goes_to_waiting_tuples_until_it_wakes_up() -> None:
     stage = CachedTuples(
         TupleCache(10_000, LessUsedOverwrite(), None),
-        FrequentLately(10_000, most_windows=8),
+        FrequentLately(10_000, max_windows=8),
         (),
         unique=True,
         one_in=8,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
+from semistream.engine.assembly import Assembly
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.stream_input import KeyInput
 from semistream.engine.tuple_cache import TupleCache

@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
-from semistream.algorithms.recipe import Recipe, Setting
+from semistream.algorithms.parameters import READ_BYTES
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
+from semistream.engine.parameters import Values, named
+from semistream.engine.recipe import Recipe, Setting
+from semistream.engine.split import AsSuits, Bytes, Split
 from semistream.engine.stream_input import KeyInput
 from semistream.policies.contract import PageChoice, Queue
 from semistream.store.counting import CountingStore
@@ -101,15 +104,15 @@ def run_trace(
 
 
 def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
-    def split(parameters: Mapping[str, float]) -> Any:
-        wanted = recipe.split(parameters)
-        return replace(wanted, read_bytes=wanted.read_bytes if "read_bytes" in parameters else 400)
+    def split(values: Values) -> Split:
+        wanted = recipe.split(values)
+        return replace(wanted, read=Bytes(400)) if isinstance(wanted.read, AsSuits) else wanted
 
     def page_choice(setting: Setting) -> PageChoice:
         watched.append(_Watched(recipe.page_choice(setting)))
         return watched[0]
 
-    small = {"read_bytes": 400.0} if "read_bytes" in recipe.parameters else {}
+    small = named(READ_BYTES.with_default(400)) if READ_BYTES.name in recipe.parameters else {}
     return replace(recipe, split=split, page_choice=page_choice, parameters={**recipe.parameters, **small})
 
 

@@ -116,7 +116,7 @@ def test_a_sketch_of_enough_size_is_nearly_exact() -> None:
 
 def test_a_newcomer_is_worth_all_its_matches_of_late() -> None:
     queue = WaitingTuples(3, 10)
-    admission = FrequentLately(100, most_windows=1)
+    admission = FrequentLately(100, max_windows=1)
     codes, matches, homes = np.array([5, 6]), np.array([1, 3], dtype=np.int32), np.zeros(2, dtype=np.int64)
     assert admission.worth(codes, matches, homes, queue).tolist() == [1, 3]
     assert admission.worth(codes, matches, homes, queue).tolist() == [2, 6]

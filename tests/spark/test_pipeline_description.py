@@ -87,6 +87,11 @@ def test_the_example_with_all_settings_has_every_key() -> None:
     assert found.steps[2] == DropDuplicates(("sale_id",), "10 minutes", "sale_date")
 
 
+def test_parameters_may_be_numbers_and_true_or_false(tmp_path: Path) -> None:
+    text = changed("on", 'on = "a"\nparameters = {age = false, gaps = 0, share = 0.5}')
+    assert described(tmp_path, text).join.parameters == {"age": False, "gaps": 0.0, "share": 0.5}
+
+
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("pipeline_*.toml")), ids=lambda file: file.name)
 def test_every_example_is_sound(file: Path) -> None:
     assert read_description(file).name

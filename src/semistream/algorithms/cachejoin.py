@@ -14,17 +14,27 @@ master table is remembered in the cache, too. A key with several master rows is 
 frequent entries as of its last scan of the cache.
 """
 
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
+from semistream.engine.parameters import Tuning, Whole, named
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.split import Split
 from semistream.policies.caching import AboveThreshold, LeastFrequentOverwrite, RandomOverwrite
 from semistream.policies.contract import Admission, Replacement
 
-CACHE_PARAMETERS = {"read_bytes": 0, "cache_share": 0.1, "threshold": 0}
+THRESHOLD = Whole(
+    "threshold",
+    0,
+    low=0,
+    high=1e9,
+    about="a master tuple that matches more waiting tuples in one read is cached; 0 for what suits the queue",
+    tuning=Tuning(1.0, 64.0, also=(0.0,), together="cache"),
+)
+CACHE_PARAMETERS = named(READ_BYTES, CACHE_SHARE, THRESHOLD)
 
 
 def threshold(setting: Setting) -> float:
     """Return the threshold that was set, or with 0 one that grows with the matches that reads bring."""
-    return setting["threshold"] or max(3, round(24 * setting.waiting_slots / setting.row_count))
+    return setting[THRESHOLD] or max(3, round(24 * setting.waiting_slots / setting.row_count))
 
 
 def above_threshold(setting: Setting) -> Admission:
@@ -42,7 +52,7 @@ CACHEJOIN = Recipe(
     summary="caches master tuples that match often; a full cache overwrites a random one",
     paper="Naeem, Dobbie, Weber: A lightweight stream-based join with limited resource consumption (CACHEJOIN)",
     caching=TupleCaching(above_threshold, random_overwrite),
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]),
+    split=lambda values: Split(read_size(values), cache=tuple_space(values)),
     parameters=CACHE_PARAMETERS,
 )
 

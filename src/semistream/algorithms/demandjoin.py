@@ -9,12 +9,39 @@ Recipe: planned runs, tuple cache by frequency of late, refill, one phase after 
 Deviations: none, it has no paper.
 """
 
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.engine.parameters import Flag, Number, Values, Whole, named
+from semistream.engine.recipe import Phases, Recipe, Running, Setting, TupleCaching
+from semistream.engine.split import AS_SUITS, MemoryShare, Runs, Split, TupleSpace
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
 from semistream.policies.contract import Admission, Intake, PageChoice
 from semistream.policies.page_choice import PlannedRuns
 from semistream.policies.phasing import Refill, WithinDeadline
+
+RUNS_SHARE = Number(
+    "runs_share", 0, low=0, high=0.5, about="share of the memory that one read may bring; 0 for what suits the disk"
+)
+SHARE = Number(
+    "share", 0.3, low=0.001, high=1, about="share of the waiting tuples that a plan serves before the next one is made"
+)
+BALANCE = Flag(
+    "balance", True, about="memory moves between cached and waiting tuples; a table that fits is cached as a whole"
+)
+MAX_WINDOWS = Whole(
+    "max_windows", 128, low=1, high=100_000, about="counts of uses are halved after so many windows of tuples at most"
+)
+AGE = Flag("age", True, about="what waits longer is worth more to a plan")
+GAPS = Flag("gaps", True, about="a read may bring pages between two runs where that costs less than a second request")
+ABSENT = Flag("absent", True, about="keys that are not in the master table are cached as well")
+DEADLINE = Number("deadline", 0, low=0, high=1e9, about="seconds that a tuple should wait at most; 0 for no limit")
+IN_FLIGHT = Whole("in_flight", 4, low=0, high=64, about="requests that may be under way at once; 0 reads nothing ahead")
+MEASURED = Flag("measured", True, about="in real time, plans go by what reads have cost, not by a usual disk")
+THREADS = Whole(
+    "threads", 0, low=0, high=2, about="1 takes tuples in and reads in turn, 2 side by side; 0 for what suits the clock"
+)
+HANDOVER_SHARE = Number(
+    "handover_share", 0, low=0, high=0.1, about="share of the memory between two threads; 0 for what suits the reads"
+)
 
 
 def _planned_runs(setting: Setting) -> PageChoice:
@@ -22,15 +49,15 @@ def _planned_runs(setting: Setting) -> PageChoice:
         request_seconds=setting.costs.seek_seconds,
         partition_seconds=max(1e-12, setting.partition_bytes / setting.costs.bytes_per_second),
         run_partitions=setting.run_partitions,
-        share=setting["share"],
-        by_age=bool(setting["age"]),
-        gaps=bool(setting["gaps"]),
-        deadline_seconds=setting["deadline"],
+        share=setting[SHARE],
+        by_age=setting[AGE],
+        gaps=setting[GAPS],
+        deadline_seconds=setting[DEADLINE],
     )
 
 
 def _intake(setting: Setting) -> Intake:
-    deadline, costs = setting["deadline"], setting.costs
+    deadline, costs = setting[DEADLINE], setting.costs
     if not deadline:
         return Refill()
     partition_seconds = setting.partition_bytes / costs.bytes_per_second
@@ -40,7 +67,37 @@ def _intake(setting: Setting) -> Intake:
 
 
 def _admission(setting: Setting) -> Admission:
-    return FrequentLately(setting.cache_tuples, most_windows=int(setting["most_windows"]))
+    return FrequentLately(setting.cache_tuples, max_windows=setting[MAX_WINDOWS])
+
+
+def _running(values: Values) -> Running:
+    phases = {0: Phases.BY_CLOCK, 1: Phases.IN_TURN, 2: Phases.SIDE_BY_SIDE}[values[THREADS]]
+    return Running(
+        # A deadline bounds how many tuples wait, which one thread must know when a tuple comes.
+        phases=Phases.IN_TURN if values[DEADLINE] else phases,
+        shares_probes=True,
+        in_flight=values[IN_FLIGHT],
+        measures_reads=values[MEASURED],
+        balances=values[BALANCE],
+        remembers_absent=values[ABSENT],
+    )
+
+
+def _split(values: Values) -> Split:
+    share = values[CACHE_SHARE]
+    # Beside rows no balance makes the cache smaller, and their buffers leave half of the memory to share.
+    beside_rows = share if values.is_given(CACHE_SHARE) else share / 2
+    return Split(
+        Runs(MemoryShare(values[RUNS_SHARE]) if values[RUNS_SHARE] else AS_SUITS),
+        cache=TupleSpace(
+            MemoryShare(share),
+            memory_beside_rows=MemoryShare(beside_rows),
+            policy_bytes=FrequentLately.ENTRY_BYTES,
+            table_if_it_fits=values[BALANCE],
+        ),
+        handover=MemoryShare(values[HANDOVER_SHARE]) if values[HANDOVER_SHARE] else AS_SUITS,
+        partition_bytes=8,
+    )
 
 
 DEMANDJOIN = Recipe(
@@ -50,28 +107,23 @@ DEMANDJOIN = Recipe(
     page_choice=_planned_runs,
     intake=_intake,
     caching=TupleCaching(_admission, lambda _: LessUsedOverwrite()),
-    split=lambda parameters: Split(
-        runs_share=parameters["runs_share"] or None,
-        cache_share=parameters["cache_share"],
-        cached_tuple_bytes=FrequentLately.ENTRY_BYTES,
-        partition_bytes=8,
-        handover_share=parameters["handover_share"] or None,
-        table_if_it_fits=bool(parameters["balance"]),
-    ),
+    running=_running,
+    split=_split,
     keeps_order=True,
-    parameters={
-        "runs_share": 0,
-        "cache_share": 0.2,
-        "share": 0.3,
-        "balance": 1,
-        "most_windows": 128,
-        "age": 1,
-        "gaps": 1,
-        "absent": 1,
-        "deadline": 0,
-        "in_flight": 4,
-        "measured": 1,
-        "threads": 0,
-        "handover_share": 0,
-    },
+    tunes_itself=True,
+    parameters=named(
+        RUNS_SHARE,
+        CACHE_SHARE.with_default(0.2),
+        SHARE,
+        BALANCE,
+        MAX_WINDOWS,
+        AGE,
+        GAPS,
+        ABSENT,
+        DEADLINE,
+        IN_FLIGHT,
+        MEASURED,
+        THREADS,
+        HANDOVER_SHARE,
+    ),
 )

@@ -11,17 +11,33 @@ once four times the queue's capacity has entered after it.
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import READ_BYTES, read_size, tuple_space
+from semistream.engine.parameters import Number, Tuning, named
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.split import Split
 from semistream.policies.contract import PageChoice
 from semistream.policies.page_choice import AtPosition
 
 _PAPER = "Naeem, Weber, Dobbie, Lutteroth: on look-up positions, as described with the queue of frequent pages"
-_POSITION = {"position": 0.3, "patience": 4.0}
+POSITION = Number(
+    "position",
+    0.3,
+    low=0,
+    high=1,
+    about="where the tuple that is looked up stands in the queue: 0 is the youngest, 1 the oldest",
+    tuning=Tuning(0.02, 0.98, even=True),
+)
+PATIENCE = Number(
+    "patience",
+    4.0,
+    low=0.01,
+    high=4,
+    about="the oldest tuple goes first once so many times the queue's capacity has entered after it",
+)
 
 
 def _at_position(setting: Setting) -> PageChoice:
-    return AtPosition(setting["position"], setting["patience"])
+    return AtPosition(setting[POSITION], setting[PATIENCE])
 
 
 HYBRIDJOIN_L = Recipe(
@@ -29,8 +45,8 @@ HYBRIDJOIN_L = Recipe(
     summary="HYBRIDJOIN that looks up the key at a fixed position of its queue",
     paper=_PAPER,
     page_choice=_at_position,
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), positions=True),
-    parameters={"read_bytes": 0, **_POSITION},
+    split=lambda values: Split(read_size(values), positions=True),
+    parameters=named(READ_BYTES, POSITION, PATIENCE),
 )
 
 CACHEJOIN_L = Recipe(
@@ -39,8 +55,6 @@ CACHEJOIN_L = Recipe(
     paper=_PAPER,
     page_choice=_at_position,
     caching=TupleCaching(above_threshold, random_overwrite),
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"], positions=True
-    ),
-    parameters={**CACHE_PARAMETERS, **_POSITION},
+    split=lambda values: Split(read_size(values), cache=tuple_space(values), positions=True),
+    parameters={**CACHE_PARAMETERS, **named(POSITION, PATIENCE)},
 )

@@ -14,18 +14,43 @@ because a page that is read early shows fewer matches, and its threshold is half
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, threshold
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import READ_BYTES, read_size, tuple_space
+from semistream.engine.parameters import Number, Tuning, named
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
+from semistream.engine.split import Split
 from semistream.policies.caching import AboveRate
 from semistream.policies.contract import Admission, PageChoice
 from semistream.policies.page_choice import DueFrequent
 
 _PAPER = "Naeem, Weber, Dobbie, Lutteroth: Optimising queue-based semi-stream joins by a queue of frequent pages"
-_QUEUE = {"decay": 0.9, "eagerness": 2.0, "entry": 2.0}
+DECAY = Number(
+    "decay",
+    0.9,
+    low=0,
+    high=0.999,
+    about="weight of the past in the gliding frequency of a page; 0 keeps the frequency at which it entered",
+)
+EAGERNESS = Number(
+    "eagerness",
+    2.0,
+    low=0.01,
+    high=1000,
+    about="a frequent page is due when it should bring so many times the mean matches of recent reads",
+    tuning=Tuning(0.25, 16.0, by_model=False),
+)
+ENTRY = Number(
+    "entry",
+    2.0,
+    low=0.01,
+    high=1000,
+    about="a page becomes a frequent one at so many times the mean matches of recent reads",
+    tuning=Tuning(0.25, 16.0, by_model=False),
+)
+_QUEUE = named(DECAY, EAGERNESS, ENTRY)
 
 
 def _due_frequent(setting: Setting) -> PageChoice:
-    return DueFrequent(decay=setting["decay"] or None, eagerness=setting["eagerness"], entry=setting["entry"])
+    return DueFrequent(decay=setting[DECAY] or None, eagerness=setting[EAGERNESS], entry=setting[ENTRY])
 
 
 def _above_rate(setting: Setting) -> Admission:
@@ -37,8 +62,8 @@ HYBRIDJOIN_PQ = Recipe(
     summary="HYBRIDJOIN that reads frequent pages on schedule from a priority queue",
     paper=_PAPER,
     page_choice=_due_frequent,
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), partition_bytes=DueFrequent.NODE_BYTES),
-    parameters={"read_bytes": 0, **_QUEUE},
+    split=lambda values: Split(read_size(values), partition_bytes=DueFrequent.NODE_BYTES),
+    parameters={**named(READ_BYTES), **_QUEUE},
 )
 
 CACHEJOIN_PQ = Recipe(
@@ -47,10 +72,8 @@ CACHEJOIN_PQ = Recipe(
     paper=_PAPER,
     page_choice=_due_frequent,
     caching=TupleCaching(_above_rate, random_overwrite),
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]),
-        cache_share=parameters["cache_share"],
-        partition_bytes=DueFrequent.NODE_BYTES + 8,
+    split=lambda values: Split(
+        read_size(values), cache=tuple_space(values), partition_bytes=DueFrequent.NODE_BYTES + 8
     ),
     parameters={**CACHE_PARAMETERS, **_QUEUE},
 )

@@ -10,13 +10,15 @@ Deviations: intake is what is available up to the free slots, where the pseudo-c
 not in the master table leaves with its partition's read; the paper assumes a match and would read one page for ever.
 """
 
-from semistream.algorithms.recipe import Recipe
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.engine.parameters import named
+from semistream.engine.recipe import Recipe
+from semistream.engine.split import Split
 
 HYBRIDJOIN = Recipe(
     name="hybridjoin",
     summary="reads the partition that the oldest waiting tuple needs",
     paper="Naeem, Dobbie, Weber: HYBRIDJOIN for near-real-time data warehousing",
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"])),
-    parameters={"read_bytes": 0},
+    split=lambda values: Split(read_size(values)),
+    parameters=named(READ_BYTES),
 )

@@ -8,17 +8,20 @@ Deviations: up to 32 tuples that have already arrived are looked up in one turn 
 and one after the other; only their output is held back until the last of them is done.
 """
 
-from semistream.algorithms.recipe import Recipe
-from semistream.engine.sizing import Split
+from semistream.engine.parameters import Whole, named
+from semistream.engine.recipe import Recipe
+from semistream.engine.split import Bytes, Split
 from semistream.policies.page_choice import EveryTuple
 from semistream.policies.phasing import FewAtATime
+
+BATCH = Whole("batch", 32, low=1, high=1_000_000, about="how many tuples are looked up in one turn of the loop")
 
 INLJ = Recipe(
     name="inlj",
     summary="one index look-up for every stream tuple",
     paper="Ramakrishnan; as a rival in Naeem, Dobbie, Weber: HYBRIDJOIN for near-real-time data warehousing",
     page_choice=lambda _: EveryTuple(),
-    intake=lambda setting: FewAtATime(int(setting["batch"])),
-    split=lambda _: Split(read_bytes=1),
-    parameters={"batch": 32},
+    intake=lambda setting: FewAtATime(setting[BATCH]),
+    split=lambda _: Split(Bytes(1)),
+    parameters=named(BATCH),
 )

@@ -13,10 +13,25 @@ also leaves then and not only at the end of its round. The number of parts is fi
 table: that is the dependency which R-MESHJOIN removes.
 """
 
-from semistream.algorithms.recipe import Recipe
-from semistream.engine.sizing import Split
+from semistream.engine.parameters import Extent, Tuning, Whole, named
+from semistream.engine.recipe import Recipe
+from semistream.engine.split import Split, TableShare
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts
+
+
+def _pages(extent: Extent) -> float:
+    return extent.table_bytes / extent.page_bytes
+
+
+PARTS = Whole(
+    "parts",
+    2400,
+    low=1,
+    high=1e12,
+    about="how many equal parts the table and the queue have; a read brings one",
+    tuning=Tuning(lambda extent: min(20.0, _pages(extent)), lambda extent: max(40.0, _pages(extent))),
+)
 
 MESHJOIN = Recipe(
     name="meshjoin",
@@ -24,6 +39,6 @@ MESHJOIN = Recipe(
     paper="Polyzotis, Skiadopoulos, Vassiliadis, Simitsis, Frantzell: Meshing streaming updates with persistent data",
     page_choice=lambda _: Ring(),
     intake=lambda _: EqualParts(),
-    split=lambda parameters: Split(table_share=1 / parameters["parts"]),
-    parameters={"parts": 2400},
+    split=lambda values: Split(TableShare(1 / values[PARTS])),
+    parameters=named(PARTS),
 )

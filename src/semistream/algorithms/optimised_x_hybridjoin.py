@@ -9,15 +9,17 @@ Recipe: oldest first, pinned tuples probed on arrival, refill, one phase after t
 Deviations: none beyond HYBRIDJOIN's.
 """
 
-from semistream.algorithms.recipe import Recipe, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
+from semistream.engine.parameters import named
+from semistream.engine.recipe import Recipe, TupleCaching
+from semistream.engine.split import Split
 
 OPTIMISED_X_HYBRIDJOIN = Recipe(
     name="optimised-x-hybridjoin",
     summary="arriving tuples probe the pinned, most used master tuples; only misses wait",
     paper="Naeem, Dobbie, Weber: Optimised X-HYBRIDJOIN for near-real-time data warehousing",
     caching=TupleCaching(),
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_share=parameters["cache_share"]),
-    parameters={"read_bytes": 0, "cache_share": 0.1},
+    split=lambda values: Split(read_size(values), cache=tuple_space(values)),
+    parameters=named(READ_BYTES, CACHE_SHARE),
     sorted_by_use=True,
 )

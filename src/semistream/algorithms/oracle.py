@@ -6,13 +6,13 @@ arrival. It ignores the memory budget.
 Recipe: pinned tuples, all of them; keys with several master rows are read when asked for.
 """
 
-from semistream.algorithms.recipe import Recipe, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.engine.recipe import Recipe, TupleCaching
+from semistream.engine.split import Split, WholeTable
 
 ORACLE = Recipe(
     name="oracle",
     summary="the whole master table in memory: the upper bound, whatever the budget says",
     paper="none",
     caching=TupleCaching(),
-    split=lambda _: Split(whole_table=True),
+    split=lambda _: Split(cache=WholeTable()),
 )

@@ -12,24 +12,33 @@ partition, so the tuples for which a buffer was loaded are still there when it i
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.recipe import Recipe, TupleCaching
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import read_size, tuple_space
+from semistream.engine.parameters import Tuning, Whole, named
+from semistream.engine.recipe import Phases, Recipe, Running, TupleCaching
+from semistream.engine.split import Bytes, Split
 from semistream.policies.page_choice import OldestAndYoungest
 
 _PAPER = "Mehmood, Naeem: Optimising CACHEJOIN by parallelism (P-CACHEJOIN, OP-CACHEJOIN)"
-_PARAMETERS = {**CACHE_PARAMETERS, "handover_bytes": 2_000_000}
+_MIN_TUNED_BYTES = 1280.0  # 64 stream tuples
+
+HANDOVER_BYTES = Whole(
+    "handover_bytes",
+    2_000_000,
+    low=1_000,
+    high=1e12,
+    about="bytes of the buffer between the two phases, at most a tenth of the memory",
+    is_bytes=True,
+    tuning=Tuning(_MIN_TUNED_BYTES, lambda extent: max(2 * _MIN_TUNED_BYTES, extent.memory_bytes / 10)),
+)
+_PARAMETERS = {**CACHE_PARAMETERS, **named(HANDOVER_BYTES)}
 
 P_CACHEJOIN = Recipe(
     name="p-cachejoin",
     summary="CACHEJOIN with its two phases side by side",
     paper=_PAPER,
     caching=TupleCaching(above_threshold, random_overwrite),
-    side_by_side=True,
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]),
-        cache_share=parameters["cache_share"],
-        handover_bytes=int(parameters["handover_bytes"]),
-    ),
+    running=lambda _: Running(phases=Phases.SIDE_BY_SIDE),
+    split=lambda values: Split(read_size(values), cache=tuple_space(values), handover=Bytes(values[HANDOVER_BYTES])),
     parameters=_PARAMETERS,
 )
 
@@ -39,12 +48,12 @@ OP_CACHEJOIN = Recipe(
     paper=_PAPER,
     page_choice=lambda _: OldestAndYoungest(),
     caching=TupleCaching(above_threshold, random_overwrite),
-    side_by_side=True,
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]),
+    running=lambda _: Running(phases=Phases.SIDE_BY_SIDE),
+    split=lambda values: Split(
+        read_size(values),
         buffers=2,
-        cache_share=parameters["cache_share"],
-        handover_bytes=int(parameters["handover_bytes"]),
+        cache=tuple_space(values),
+        handover=Bytes(values[HANDOVER_BYTES]),
         partition_bytes=8,
     ),
     parameters=_PARAMETERS,

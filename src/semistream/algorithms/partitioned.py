@@ -14,25 +14,37 @@ Warning: a tuple of a rarely used partition may wait without bound while input g
 flaw, kept here so that it can be measured.
 """
 
-from semistream.algorithms.recipe import BlockCaching, Recipe, Setting
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.engine.parameters import Number, Tuning, Whole, named
+from semistream.engine.recipe import BlockCaching, Recipe, Setting
+from semistream.engine.split import BlockSpace, MemoryShare, Split
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Refill
+
+THRESHOLD = Number(
+    "threshold",
+    2.0,
+    low=0,
+    high=1e9,
+    about="a slot is full at so many times the tuples that slots have on average when the wait buffer is full",
+    tuning=Tuning(0.25, 8.0, together="cache"),
+)
+TRICKLE = Whole("trickle", 2, low=0, high=1_000_000, about="so few new tuples are looked up at once instead of waiting")
 
 
 def _threshold(setting: Setting) -> int:
     """Return the tuples at which a slot is full: a multiple of what a slot has on average when the buffer is full."""
-    return max(2, round(setting["threshold"] * setting.waiting_slots / setting.partition_count))
+    return max(2, round(setting[THRESHOLD] * setting.waiting_slots / setting.partition_count))
 
 
 PARTITIONED = Recipe(
     name="partitioned",
     summary="reads a partition when enough tuples wait for it; a tuple may wait without bound",
     paper="Chakraborty, Singh: A partition-based approach to support streaming updates over persistent data",
-    page_choice=lambda setting: FullSlot(_threshold(setting), int(setting["trickle"])),
+    page_choice=lambda setting: FullSlot(_threshold(setting), setting[TRICKLE]),
     intake=lambda setting: Refill(step=_threshold(setting)),
     caching=BlockCaching(),
-    split=lambda parameters: Split(cache_share=parameters["cache_share"], blocks=True, partition_bytes=4),
-    parameters={"threshold": 2.0, "trickle": 2, "cache_share": 0.05},
+    split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), partition_bytes=4),
+    parameters=named(THRESHOLD, TRICKLE, CACHE_SHARE.with_default(0.05)),
     bounded_wait=False,
 )

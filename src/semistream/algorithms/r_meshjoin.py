@@ -9,8 +9,10 @@ Recipe: ring, equal parts, no cache, one phase after the other, and a disk buffe
 Deviations: as MESHJOIN.
 """
 
-from semistream.algorithms.recipe import Recipe
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.engine.parameters import named
+from semistream.engine.recipe import Recipe
+from semistream.engine.split import Split
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts
 
@@ -20,6 +22,6 @@ R_MESHJOIN = Recipe(
     paper="Naeem, Dobbie, Weber, Alam: R-MESHJOIN for near-real-time data warehousing",
     page_choice=lambda _: Ring(),
     intake=lambda _: EqualParts(),
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"])),
-    parameters={"read_bytes": 300_000},
+    split=lambda values: Split(read_size(values)),
+    parameters=named(READ_BYTES.with_default(300_000)),
 )

@@ -14,10 +14,10 @@ from semistream.algorithms.oracle import ORACLE
 from semistream.algorithms.parallel_cachejoin import OP_CACHEJOIN, P_CACHEJOIN
 from semistream.algorithms.partitioned import PARTITIONED
 from semistream.algorithms.r_meshjoin import R_MESHJOIN
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.ssij import SSIJ
 from semistream.algorithms.x_hybridjoin import X_HYBRIDJOIN, X_HYBRIDJOIN_TUNED
 from semistream.core.errors import UnknownAlgorithmError
+from semistream.engine.recipe import Recipe
 
 ALGORITHMS: dict[str, Recipe] = {
     recipe.name: recipe

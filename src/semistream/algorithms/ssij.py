@@ -13,16 +13,27 @@ memory moves is not said: after every fourth join phase it goes on in the direct
 in joins with payload the split stays as it is.
 """
 
-from semistream.algorithms.recipe import BlockCaching, Recipe
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.engine.parameters import Number, Tuning, named
+from semistream.engine.recipe import BlockCaching, Recipe
+from semistream.engine.split import BlockSpace, MemoryShare, Split
 from semistream.policies.phasing import Batchwise
+
+BUFFER_FILL = Number(
+    "buffer_fill",
+    1.0,
+    low=0.01,
+    high=1,
+    about="how full the stream buffer is, as a share, when the join phase starts",
+    tuning=Tuning(0.05, 1.0),
+)
 
 SSIJ = Recipe(
     name="ssij",
     summary="collects tuples, probes cached blocks, then reads blocks until its buffer is empty",
     paper="Bornea, Deligiannakis, Kotidis, Vassalos: Semi-streamed index join for near-real time execution of ETL",
-    intake=lambda setting: Batchwise(setting["buffer_fill"]),
+    intake=lambda setting: Batchwise(setting[BUFFER_FILL]),
     caching=BlockCaching(adapt=True),
-    split=lambda parameters: Split(cache_share=parameters["cache_share"], blocks=True, partition_bytes=4),
-    parameters={"cache_share": 0.3, "buffer_fill": 1.0},
+    split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), partition_bytes=4),
+    parameters=named(CACHE_SHARE.with_default(0.3), BUFFER_FILL),
 )

@@ -12,18 +12,28 @@ Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are wha
 two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
 """
 
-from semistream.algorithms.recipe import PagePinning, Recipe
-from semistream.engine.sizing import Split
+from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.engine.parameters import Number, Tuning, named
+from semistream.engine.recipe import PagePinning, Recipe
+from semistream.engine.split import BlockSpace, MemoryShare, Reads, Split
 
 _PAPER = "Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data (X-HYBRIDJOIN)"
+PINNED_SHARE = Number(
+    "pinned_share",
+    0.103,
+    low=0,
+    high=0.9,
+    about="share of the memory that holds the most used pages for good",
+    tuning=Tuning(0.0002, 0.3),
+)
 
 X_HYBRIDJOIN = Recipe(
     name="x-hybridjoin",
     summary="HYBRIDJOIN with the most used pages pinned in as much memory as one read",
     paper=_PAPER,
     caching=PagePinning(),
-    split=lambda parameters: Split(read_bytes=int(parameters["read_bytes"]), cache_reads=1, blocks=True),
-    parameters={"read_bytes": 0},
+    split=lambda values: Split(read_size(values), cache=BlockSpace(Reads(1))),
+    parameters=named(READ_BYTES),
     sorted_by_use=True,
 )
 
@@ -32,9 +42,7 @@ X_HYBRIDJOIN_TUNED = Recipe(
     summary="X-HYBRIDJOIN with each part of its disk buffer sized for itself",
     paper=_PAPER,
     caching=PagePinning(),
-    split=lambda parameters: Split(
-        read_bytes=int(parameters["read_bytes"]), cache_share=parameters["pinned_share"], blocks=True
-    ),
-    parameters={"read_bytes": 2_439_040, "pinned_share": 0.103},
+    split=lambda values: Split(read_size(values), cache=BlockSpace(MemoryShare(values[PINNED_SHARE]))),
+    parameters=named(READ_BYTES.with_default(2_439_040), PINNED_SHARE),
     sorted_by_use=True,
 )

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from semistream.algorithms.recipe import Recipe
 from semistream.core.budget import format_bytes
 from semistream.core.durations import format_seconds
+from semistream.engine.recipe import Recipe
 
 _WIDTH_OF_A_FILE = 120
 
@@ -49,6 +49,22 @@ def show_algorithms(family: Sequence[Recipe], default: str) -> None:
     out.print(table)
     if not all(recipe.bounded_wait for recipe in family):
         out.print(f"[yellow]{mark}[/] A tuple may wait without bound.")
+
+
+def show_parameters(recipe: Recipe) -> None:
+    """Print one line a parameter of an algorithm."""
+    out = console()
+    if not recipe.parameters:
+        out.print(f"{recipe.name} has no parameters.")
+        return
+    table = plain_table()
+    table.add_column("Parameter", style="cyan", no_wrap=True)
+    table.add_column("Default", justify="right", no_wrap=True)
+    table.add_column("May be", no_wrap=True)
+    table.add_column("What it means")
+    for name, parameter in recipe.parameters.items():
+        table.add_row(name, parameter.default_text, parameter.allowed, parameter.about)
+    out.print(table)
 
 
 def show_built(found: dict[str, Any]) -> None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from semistream.core.costs import CostProfile
 
-_LEAST_RUNS_SHARE, _MOST_RUNS_SHARE = 0.005, 0.09
-_LEAST_HANDOVER_SHARE, _MOST_HANDOVER_SHARE = 0.005, 0.02
-_MOST_OF_THREE_SHARE = 0.045
+_MIN_RUNS_SHARE, _MAX_RUNS_SHARE = 0.005, 0.09
+_MIN_HANDOVER_SHARE, _MAX_HANDOVER_SHARE = 0.005, 0.02
+_MAX_OF_THREE_SHARE = 0.045
 _ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 400e-6
 
 
@@ -20,6 +20,8 @@ class RunBuffers:
     """Which share of the memory each has."""
     reads_ahead: int
     """How many reads are under way while the pages of another are joined."""
+    min_partition_bytes: float = 0.0
+    """Partitions are about so large at least, unless the table would have few of them."""
 
 
 def run_buffers_for(costs: CostProfile, memory: int, *, on_model_clock: bool, accounting: str = "real") -> RunBuffers:
@@ -33,18 +35,18 @@ def run_buffers_for(costs: CostProfile, memory: int, *, on_model_clock: bool, ac
     three such buffers would be too much of the memory, there are two, and larger ones.
     """
     if on_model_clock:
-        return RunBuffers(_wanted_share(costs, 0.0, memory, _MOST_RUNS_SHARE), 1)
+        return RunBuffers(_wanted_share(costs, 0.0, memory, _MAX_RUNS_SHARE), 1)
     if accounting != "papers":
         return RunBuffers(_wanted_share(costs, _ROUND_SECONDS, memory, min(0.04, max(0.015, 0.75e-9 * memory))), 2)
     share = _wanted_share(costs, _PAPERS_ROUND_SECONDS, memory, 1.0)
-    if share > _MOST_RUNS_SHARE:
-        return RunBuffers(_MOST_RUNS_SHARE, 1)
-    return RunBuffers(min(share, _MOST_OF_THREE_SHARE), 2)
+    if share > _MAX_RUNS_SHARE:
+        return RunBuffers(_MAX_RUNS_SHARE, 1)
+    return RunBuffers(min(share, _MAX_OF_THREE_SHARE), 2)
 
 
-def _wanted_share(costs: CostProfile, round_seconds: float, memory: int, most: float) -> float:
+def _wanted_share(costs: CostProfile, round_seconds: float, memory: int, max_share: float) -> float:
     latency_bytes = (costs.seek_seconds + round_seconds) * costs.bytes_per_second
-    return float(min(most, max(_LEAST_RUNS_SHARE, 2 * latency_bytes / memory)))
+    return float(min(max_share, max(_MIN_RUNS_SHARE, 2 * latency_bytes / memory)))
 
 
 def handover_share_for(runs_share: float, memory: int, table_bytes: int) -> float:
@@ -55,4 +57,4 @@ def handover_share_for(runs_share: float, memory: int, table_bytes: int) -> floa
     the queue.
     """
     wanted = 0.5 * runs_share * memory / max(1, table_bytes)
-    return min(_MOST_HANDOVER_SHARE, max(_LEAST_HANDOVER_SHARE, wanted))
+    return min(_MAX_HANDOVER_SHARE, max(_MIN_HANDOVER_SHARE, wanted))

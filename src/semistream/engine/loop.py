@@ -8,23 +8,18 @@ from collections.abc import Generator, Iterator
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
-from semistream.core.clock import Clock, ModelClock
+from semistream.core.clock import ModelClock
 from semistream.core.costs import NO_COSTS, Operations
-from semistream.core.stats import JoinStats
 from semistream.engine.arrivals import split_arrivals
-from semistream.engine.balance import MemoryBalance
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.deadline import Deadline
+from semistream.engine.loop_parts import LoopParts
 from semistream.engine.matching import match
-from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.output import Output
 from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader
 from semistream.engine.stream_input import Chunk, StreamInput
-from semistream.engine.stream_rows import StreamRows
-from semistream.engine.waiting import Drained, WaitingTuples
+from semistream.engine.waiting import Drained
 from semistream.engine.waits import Waits
-from semistream.policies.contract import Intake, PageChoice
 from semistream.store.contract import PageSet
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -39,50 +34,31 @@ class JoinLoop:
     has been read leaves whether or not it has matched, so an absent key never asks twice. With `finish_bytes`, what
     still waits when the input has ended is not left to the page choice: just the pages that are needed are read, in the
     order of the table and so many bytes at a time.
-
-    Up to `in_flight` requests for `reads_ahead` reads of runs, of `run_bytes` each, are under way ahead of the join.
-    Where the costs of reads are measured, `read_costs` has those of a request and of a byte.
     """
 
-    def __init__(
-        self,
-        *,
-        stream: StreamInput,
-        waiting: WaitingTuples,
-        reader: PartitionReader,
-        choice: PageChoice,
-        intake: Intake,
-        cache: CacheStage | None,
-        clock: Clock,
-        stats: JoinStats,
-        output: Output | None = None,
-        stream_rows: StreamRows | None = None,
-        finish_bytes: int = 0,
-        run_bytes: int = 0,
-        balance: MemoryBalance | None = None,
-        in_flight: int = 1,
-        reads_ahead: int = 1,
-        read_costs: MeasuredCosts | None = None,
-    ) -> None:
-        self.waiting = waiting
-        self.stats = stats
-        self.clock = clock
+    def __init__(self, stream: StreamInput, parts: LoopParts) -> None:
+        self.waiting = parts.waiting
+        self.stats = parts.stats
+        self.clock = parts.clock
         self._stream = stream
-        self._reader = reader
-        self._ahead = ReadAhead(reader, clock, in_flight=in_flight, reads=reads_ahead, costs=read_costs)
-        self._read_costs = read_costs
-        self._choice = choice
-        self._intake = intake
-        self._cache = cache
-        self._output = output
-        self._rows = stream_rows
-        self._finish_bytes = finish_bytes
-        self._run_bytes = run_bytes
+        self._reader = parts.reader
+        self._ahead = ReadAhead(
+            parts.reader, parts.clock, in_flight=parts.in_flight, reads=parts.reads_ahead, costs=parts.read_costs
+        )
+        self._read_costs = parts.read_costs
+        self._choice = parts.choice
+        self._intake = parts.intake
+        self._cache = parts.cache
+        self._output = parts.output
+        self._rows = parts.stream_rows
+        self._finish_bytes = parts.finish_bytes
+        self._run_bytes = parts.run_bytes
         self._runs: deque[Int64Array] = deque()
         """What the page choice has chosen and is yet to be read."""
-        self._balance = balance
-        self._deadline = Deadline(choice.deadline_seconds, waiting, clock) if choice.deadline_seconds else None
-        self._costs = clock.costs if isinstance(clock, ModelClock) else NO_COSTS
+        self._balance = parts.balance
+        deadline_seconds = parts.choice.deadline_seconds
+        self._deadline = Deadline(deadline_seconds, parts.waiting, parts.clock) if deadline_seconds else None
+        self._costs = parts.clock.costs if isinstance(parts.clock, ModelClock) else NO_COSTS
         self._chunk: Chunk | None = None
         self._used = 0
         self._taken = 0
@@ -93,7 +69,7 @@ class JoinLoop:
         self.pausing = False
         """Whether the loop is about to wait for input: what it has answered should be handed out first."""
         self._hit_rate = 0.0
-        self._waits = Waits(clock, stats)
+        self._waits = Waits(parts.clock, parts.stats)
 
     def rounds(self) -> Generator[None]:
         """Run the join and yield after each round, until the input has ended and every tuple has left."""

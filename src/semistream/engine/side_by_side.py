@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from threading import Condition, Thread
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import Operations
 from semistream.engine.loop import JoinLoop
-from semistream.engine.stream_input import Chunk
+from semistream.engine.loop_parts import LoopParts
+from semistream.engine.stream_input import Chunk, StreamInput
 from semistream.store.contract import PageSet
 
 _POLL_SECONDS = 0.002
@@ -51,8 +51,10 @@ class SideBySideLoop(JoinLoop):
     bare keys only: rows would keep their whole batch in memory.
     """
 
-    def __init__(self, *, handover_slots: int, shares_probes: bool = False, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(
+        self, stream: StreamInput, parts: LoopParts, *, handover_slots: int, shares_probes: bool = False
+    ) -> None:
+        super().__init__(stream, parts)
         self.handover_slots = handover_slots
         self._shares_probes = shares_probes and self._rows is None and self._cache is not None
         self._handover: deque[_Passed] = deque()

@@ -5,7 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semistream.core.budget import MemoryBudget
+from semistream.engine.buffer_shares import RunBuffers
 from semistream.engine.memory_advice import too_small
+from semistream.engine.settled_split import SettledSplit
+from semistream.engine.split import (
+    BlockSpace,
+    Bytes,
+    Cache,
+    MemoryShare,
+    Reads,
+    Split,
+    TableShare,
+    TupleSpace,
+    WholeTable,
+)
+from semistream.engine.table_sizes import (
+    largest_page_bytes,
+    mean_row_bytes,
+    partition_bytes,
+    partition_pages,
+    table_bytes,
+    usual_page_bytes,
+)
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import chunk_count, chunk_tuples
 from semistream.store.contract import MasterStore
@@ -15,52 +36,14 @@ _PAPERS_FUDGE_FACTOR = 8
 _PAPERS_QUEUE_NODE_BYTES = 12
 _PAPERS_WAITING_BYTES = _PAPERS_FUDGE_FACTOR * _PAPERS_STREAM_TUPLE_BYTES + _PAPERS_QUEUE_NODE_BYTES
 _PAPERS_READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole pages come
-_FEWEST_SLOTS = 64
-_LEAST_WAITING_SHARE = 64
+_MIN_SLOTS = 64
+_MIN_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
 _MANY_PARTITIONS = 4096
 _TYPICAL_BYTES = 1_000
 """Slots are made for rows that take at most so much in variable columns; more slots than are needed cost little."""
 ROW_SHARE = 8
 """A single row or page may take one part in so many of the memory; what is larger goes to the dead letters."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """How an algorithm wants its memory divided; what is not named goes to waiting tuples."""
-
-    read_bytes: int = 0
-    """The disk buffer: about how much one read brings; 0 for what suits the accounting."""  # d * v_R
-    table_share: float = 0.0
-    """Instead of bytes: the share of the master table that one read brings."""
-    buffers: int = 1
-    cache_share: float = 0.0
-    """The share of memory that caches master data."""
-    cached_tuple_bytes: int = 0
-    """What the policies need for each cached tuple."""
-    cache_reads: float = 0.0
-    """Instead of a share: so many times the disk buffer."""
-    blocks: bool = False
-    """The cache holds whole partitions."""
-    runs_share: float | None = 0.0
-    """Reads bring runs of partitions, in memory of this share of all, or as suits the disk if it is None;
-    partitions are then as small as may be."""
-    reads_ahead: int = 1
-    """Where reads bring runs: how many are begun before they are needed, each with memory of that share."""
-    least_partition_bytes: float = 0.0
-    """Where reads bring runs: partitions are about so large at least, unless the table would have few of them."""
-    handover_bytes: int = 0
-    """Memory between two phases that run side by side, at most a tenth of all."""
-    handover_share: float | None = 0.0
-    """Instead of bytes: its share of the memory, or as suits the reads if it is None."""
-    whole_table: bool = False
-    """Cache every master tuple, whatever the budget says."""
-    table_if_it_fits: bool = False
-    """Cache every master tuple where the memory has room for all of them."""
-    partition_bytes: int = 0
-    """Book-keeping that the policies need for each partition."""
-    positions: bool = False
-    """Waiting tuples can be found by their position in the queue."""
 
 
 @dataclass(frozen=True)
@@ -97,46 +80,41 @@ class Sizes:
     """What a cached tuple takes, with all that policies need for it."""
 
 
-def partition_pages(store: MasterStore, read_bytes: float) -> int:
-    """Return how many pages come nearest to a read of this size, at least one."""
-    if not store.page_count:
-        return 1
-    page_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
-    return max(1, min(store.page_count, round(read_bytes / page_bytes)))
-
-
-def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Sizes:
+def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget) -> Sizes:
     """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
-    memory = budget.total_bytes
-    wanted = _wanted_read_bytes(split, store) or _PAPERS_READ_BYTES
-    pages = partition_pages(store, min(wanted, memory // 16))
-    if split.runs_share:
-        pages = _smallest_pages(split, store, split.partition_bytes, memory)
-    row_bytes = _mean_row_bytes(store)
-    read_bytes = _partition_bytes(store, pages)
+    memory, split, runs = budget.total_bytes, settled.split, settled.runs
+    if runs is None:
+        pages = partition_pages(store, min(_wanted_read_bytes(split, store, _PAPERS_READ_BYTES), memory // 16))
+    else:
+        pages = _smallest_pages(runs, store, split.partition_bytes, memory)
+    row_bytes = mean_row_bytes(store)
+    read_bytes = partition_bytes(store, pages)
     partitions = -(-store.page_count // pages)
-    cache_bytes = _cache_bytes(split, memory, read_bytes, read_bytes)
-    handover_bytes = _handover_bytes(split, memory)
-    runs_bytes = int((split.runs_share or 0) * memory)
-    budget.reserve("disk buffer", min(memory, max((1 + split.reads_ahead) * runs_bytes, split.buffers * read_bytes)))
+    cache_bytes = _cache_bytes(split.cache, memory, read_bytes, read_bytes)
+    handover_bytes = settled.handover_bytes
+    runs_bytes = int(runs.share * memory) if runs else 0
+    reads_bytes = (1 + runs.reads_ahead) * runs_bytes if runs else 0
+    budget.reserve("disk buffer", min(memory, max(reads_bytes, split.buffers * read_bytes)))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
     budget.reserve("handover buffer", min(budget.free_bytes, handover_bytes))
     budget.reserve("page book-keeping", min(budget.free_bytes, partitions * split.partition_bytes))
-    cache_tuples = _cache_tuples(split, store, int(cache_bytes / (row_bytes + split.cached_tuple_bytes)))
+    cached_bytes = row_bytes + _policy_bytes(split.cache)
+    cache_tuples = _cache_tuples(split.cache, store, int(cache_bytes / cached_bytes))
     more_bytes = max(0, int(row_bytes * store.row_count) - cache_bytes)
-    holds_table = split.table_if_it_fits and more_bytes <= budget.free_bytes - memory // _LEAST_WAITING_SHARE
+    fits = more_bytes <= budget.free_bytes - memory // _MIN_WAITING_SHARE
+    holds_table = fits and _takes_table_if_it_fits(split.cache)
     if holds_table:
         budget.reserve("cache", more_bytes)
         cache_tuples = max(1, store.row_count)
     slots = budget.free_bytes // _PAPERS_WAITING_BYTES
-    if slots < _FEWEST_SLOTS:
+    if slots < _MIN_SLOTS:
         raise too_small(memory)
     budget.reserve("waiting tuples", slots * _PAPERS_WAITING_BYTES)
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
-        cache_blocks=max(1, int(cache_bytes // read_bytes)) if split.blocks else 0,
+        cache_blocks=max(1, int(cache_bytes // read_bytes)) if isinstance(split.cache, BlockSpace) else 0,
         cache_bytes=0,  # blocks are counted as the papers do
         cache_variable_bytes=cache_bytes,
         handover_slots=handover_bytes // _PAPERS_STREAM_TUPLE_BYTES,
@@ -148,12 +126,12 @@ def papers_sizes(split: Split, store: MasterStore, budget: MemoryBudget) -> Size
         slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
         waiting_bytes=_PAPERS_WAITING_BYTES,
         holds_table=holds_table,
-        cached_bytes=row_bytes + split.cached_tuple_bytes,
+        cached_bytes=cached_bytes,
     )
 
 
 def real_sizes(
-    split: Split,
+    settled: SettledSplit,
     store: MasterStore,
     budget: MemoryBudget,
     *,
@@ -172,44 +150,47 @@ def real_sizes(
     Rows that turn out larger than these find fewer slots filled, not more bytes: variable columns have bytes of their
     own, of which there are `largest_variable_bytes` at least.
     """
-    memory = budget.total_bytes
+    memory, split, runs = budget.total_bytes, settled.split, settled.runs
     if stream_variable_bytes > _TYPICAL_BYTES:  # perhaps only the first rows are so large
         stream_row_bytes -= stream_variable_bytes - _TYPICAL_BYTES
         stream_variable_bytes = _TYPICAL_BYTES
     divided = max(memory // 4, memory - store.index_bytes)  # the index has its size, whatever the shares of the others
     usual = min(max(divided // 64, 64_000), 1_000_000)
-    pages = partition_pages(store, min(_wanted_read_bytes(split, store) or usual, memory // 16))
-    if split.runs_share:
-        pages = _smallest_pages(split, store, 32 + split.partition_bytes, memory)
-    read_bytes = max(_partition_bytes(store, pages), _largest_page_bytes(store, memory // ROW_SHARE))
+    if runs is None:
+        pages = partition_pages(store, min(_wanted_read_bytes(split, store, usual), memory // 16))
+    else:
+        pages = _smallest_pages(runs, store, 32 + split.partition_bytes, memory)
+    read_bytes = max(partition_bytes(store, pages), largest_page_bytes(store, memory // ROW_SHARE))
     partitions = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, divided // 24)
-    block_bytes = int(1.3 * _partition_bytes(store, pages))  # with its codes, and what allocators lose
-    cache_bytes = _cache_bytes(split, divided, read_bytes, int(1.3 * read_bytes))
-    handover_bytes = _handover_bytes(split, memory)
+    block_bytes = int(1.3 * partition_bytes(store, pages))  # with its codes, and what allocators lose
+    cache_bytes = _cache_bytes(split.cache, divided, read_bytes, int(1.3 * read_bytes))
+    handover_bytes = settled.handover_bytes
     handover_slots = int(handover_bytes / (20 + slot_bytes))
-    runs_bytes = int((split.runs_share or 0) * divided)
+    runs_bytes = int(runs.share * divided) if runs else 0
     fixed = {
         "index": store.index_bytes,
         "page book-keeping": partitions * (32 + split.partition_bytes),
-        "disk buffer": _disk_buffer_bytes(split, read_bytes, runs_bytes),
+        "disk buffer": _disk_buffer_bytes(split.buffers, runs, read_bytes, runs_bytes),
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": divided // 16,
         "input": 2 * chunk_bytes,
         "cache": cache_bytes,
         "handover buffer": handover_bytes,
     }
-    table_bytes = TupleCache.slot_bytes(store.row_count)
+    cached_table_bytes = TupleCache.slot_bytes(store.row_count)
     others_bytes = sum(fixed.values()) - cache_bytes + budget.used_bytes
-    holds_table = split.table_if_it_fits and table_bytes + others_bytes <= memory - memory // _LEAST_WAITING_SHARE
+    min_waiting_bytes = memory // _MIN_WAITING_SHARE
+    fits = cached_table_bytes + others_bytes <= memory - min_waiting_bytes
+    holds_table = fits and _takes_table_if_it_fits(split.cache)
     if holds_table:
-        fixed["cache"] = max(cache_bytes, table_bytes)
+        fixed["cache"] = max(cache_bytes, cached_table_bytes)
     queue_bytes = 12 + (25 if split.positions else 0)
     elsewhere = slot_bytes + 1.25 * stream_variable_bytes
     needed = sum(fixed.values()) + budget.used_bytes
-    if needed >= memory or (slot_bytes and memory // ROW_SHARE < _usual_page_bytes(store)):
+    if needed >= memory or (slot_bytes and memory // ROW_SHARE < usual_page_bytes(store)):
         raise too_small(memory)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)
@@ -217,21 +198,21 @@ def real_sizes(
     if stream_variable_bytes:
         slots_bytes = budget.free_bytes - largest_variable_bytes
         slots = min(slots, _slots_within(slots_bytes, partitions, queue_bytes, slot_bytes))
-    if slots < _FEWEST_SLOTS:
+    if slots < _MIN_SLOTS:
         raise too_small(memory)
     variable_bytes = 0
     if stream_variable_bytes:
         variable_bytes = budget.free_bytes - int(_queue_bytes(slots, partitions, queue_bytes) + slots * slot_bytes)
     budget.reserve("waiting tuples", budget.free_bytes)
-    per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + split.cached_tuple_bytes
+    per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + _policy_bytes(split.cache)
     fitting = store.row_count if holds_table else fitting_tuples(cache_bytes, per_cached)
-    cache_tuples = _cache_tuples(split, store, fitting)
+    cache_tuples = _cache_tuples(split.cache, store, fitting)
     cache_variable_bytes = cache_tuples * cached_variable_bytes * 1.25
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
         cache_tuples=cache_tuples,
-        cache_blocks=max(1, cache_bytes // max(1, block_bytes)) if split.blocks else 0,
+        cache_blocks=max(1, cache_bytes // max(1, block_bytes)) if isinstance(split.cache, BlockSpace) else 0,
         cache_bytes=cache_bytes,
         cache_variable_bytes=int(cache_variable_bytes),
         handover_slots=handover_slots,
@@ -239,7 +220,7 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, runs_bytes // _partition_bytes(store, pages)),
+        run_partitions=max(1, runs_bytes // partition_bytes(store, pages)),
         run_bytes=runs_bytes,
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
@@ -248,37 +229,56 @@ def real_sizes(
     )
 
 
-def _smallest_pages(split: Split, store: MasterStore, partition_bytes: int, memory: int) -> int:
-    """Return how many pages a partition must have so that the book-keeping takes a 32nd of the memory at most.
+def _smallest_pages(runs: RunBuffers, store: MasterStore, noted_bytes: int, memory: int) -> int:
+    """Return how many pages a partition must have so that `noted_bytes` for each take a 32nd of the memory at most.
 
     More if they are to be larger, but then not so many that few partitions are left to choose from.
     """
-    pages = max(1, -(-store.page_count * partition_bytes * 32 // memory))
-    if not split.least_partition_bytes:
+    pages = max(1, -(-store.page_count * noted_bytes * 32 // memory))
+    if not runs.min_partition_bytes:
         return pages
-    return max(pages, min(store.page_count // _MANY_PARTITIONS, partition_pages(store, split.least_partition_bytes)))
+    return max(pages, min(store.page_count // _MANY_PARTITIONS, partition_pages(store, runs.min_partition_bytes)))
 
 
-def _wanted_read_bytes(split: Split, store: MasterStore) -> int:
-    if split.table_share and store.page_count:
-        return int(split.table_share * store.range_bytes(0, store.page_count - 1))
-    return split.read_bytes
+def _wanted_read_bytes(split: Split, store: MasterStore, usual: int) -> int:
+    match split.read:
+        case Bytes(count):
+            return count
+        case TableShare(share) if store.page_count:
+            return int(share * table_bytes(store)) or usual
+        case _:
+            return usual
 
 
-def _cache_bytes(split: Split, memory: int, read_bytes: int, block_bytes: int) -> int:
+def _cache_bytes(cache: Cache, memory: int, read_bytes: int, block_bytes: int) -> int:
     """Return the bytes of the cache; where it holds whole partitions, those of one at least."""
-    wanted = int(split.cache_share * memory) or int(split.cache_reads * read_bytes)
-    return max(wanted, block_bytes) if split.blocks else wanted
+    match cache:
+        case TupleSpace(MemoryShare(share)):
+            return int(share * memory)
+        case BlockSpace(MemoryShare(share)):
+            return max(int(share * memory), block_bytes)
+        case BlockSpace(Reads(count)):
+            return max(int(count * read_bytes), block_bytes)
+        case _:
+            return 0
 
 
-def _handover_bytes(split: Split, memory: int) -> int:
-    return min(int((split.handover_share or 0) * memory) or split.handover_bytes, memory // 10)
+def _cache_tuples(cache: Cache, store: MasterStore, fitting: int) -> int:
+    match cache:
+        case WholeTable():
+            return max(1, store.row_count)
+        case TupleSpace():
+            return fitting
+        case _:
+            return 0
 
 
-def _cache_tuples(split: Split, store: MasterStore, fitting: int) -> int:
-    if split.blocks:
-        return 0
-    return max(1, store.row_count) if split.whole_table else fitting
+def _policy_bytes(cache: Cache) -> int:
+    return cache.policy_bytes if isinstance(cache, TupleSpace) else 0
+
+
+def _takes_table_if_it_fits(cache: Cache) -> bool:
+    return isinstance(cache, TupleSpace) and cache.table_if_it_fits
 
 
 def fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
@@ -293,35 +293,10 @@ def fitting_tuples(cache_bytes: int, row_bytes: float) -> int:
     return low
 
 
-def _mean_row_bytes(store: MasterStore) -> float:
-    if not store.row_count:
-        return 1.0
-    return store.range_bytes(0, store.page_count - 1) / store.row_count
-
-
-def _usual_page_bytes(store: MasterStore) -> float:
-    """Return a size that nearly all pages keep to."""
-    return min(store.largest_page_bytes, 2 * _partition_bytes(store, 1)) if store.page_count else 0
-
-
-def _disk_buffer_bytes(split: Split, read_bytes: int, runs_bytes: int) -> int:
+def _disk_buffer_bytes(buffers: int, runs: RunBuffers | None, read_bytes: int, runs_bytes: int) -> int:
     """Return the memory of all reads: those under way, the one that is probed, and one that the output still needs."""
-    reads = (2 + split.reads_ahead) * max(runs_bytes, read_bytes) if runs_bytes else 0
-    return max((split.buffers + 2) * read_bytes, reads)
-
-
-def _largest_page_bytes(store: MasterStore, limit_bytes: int) -> int:
-    """Return the size of the largest page that is ever read."""
-    if store.largest_page_bytes <= limit_bytes:
-        return store.largest_page_bytes
-    sizes = store.page_bytes()
-    return int(sizes[sizes <= limit_bytes].max(initial=0))
-
-
-def _partition_bytes(store: MasterStore, pages: int) -> int:
-    if not store.page_count:
-        return 1
-    return -(-store.range_bytes(0, store.page_count - 1) * pages // store.page_count)
+    reads = (2 + runs.reads_ahead) * max(runs_bytes, read_bytes) if runs and runs_bytes else 0
+    return max((buffers + 2) * read_bytes, reads)
 
 
 def _slots_within(size_bytes: int, partitions: int, queue_bytes: int, elsewhere: float) -> int:

@@ -9,14 +9,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from semistream.algorithms.assembly import check_parameters
-from semistream.algorithms.recipe import Recipe
+from semistream.algorithms.demandjoin import DEADLINE
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.engine.recipe import Recipe
 from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable
@@ -58,12 +58,12 @@ def join(
     recipe = algorithm_named(algorithm)
     parameters = dict(parameters or {})
     if max_wait is not None:
-        if "deadline" not in recipe.parameters:
+        if DEADLINE.name not in recipe.parameters:
             raise InvalidSettingError(f"{recipe.name} keeps no deadline: leave out max_wait or choose demandjoin.")
         if not 0 < max_wait < float("inf"):
             raise InvalidSettingError(f"max_wait must be above 0 seconds, but is {max_wait:g}.")
-        parameters["deadline"] = max_wait
-    check_parameters(recipe, parameters)
+        parameters[DEADLINE.name] = max_wait
+    recipe.values(parameters)  # checks them
     store = _opened(master)
     return JoinedBatches(
         batches,

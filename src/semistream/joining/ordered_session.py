@@ -7,8 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.assembly import check_parameters
-from semistream.algorithms.recipe import Recipe, Setting, TupleCaching
+from semistream.algorithms.parameters import CACHE_SHARE
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.costs import SSD
@@ -21,6 +20,8 @@ from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRo
 from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, ordered_sizes
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
+from semistream.engine.parameters import Values
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.row_sizes import RowSizes, cuts
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.tuple_cache import HotRows, TupleCache
@@ -54,7 +55,7 @@ class OrderedSession:
         seed: int = 0,
         cache: CacheStage | None = None,
     ) -> None:
-        check_parameters(recipe, parameters or {})
+        values = recipe.values(parameters)
         check_keeps_order(recipe)
         return_freed_memory(budget.total_bytes)
         self.store = store
@@ -66,10 +67,11 @@ class OrderedSession:
         """What takes the rows that are too large for the memory; without it they are an error."""
         names = Output.columns_of(plan, verify=not store.codec.exact)
         columns = pa.schema([store.schema.field(name) for name in names])
-        self.sizes = ordered_sizes(store, budget, columns, cache_share=(parameters or {}).get("cache_share"))
+        cache_share = values[CACHE_SHARE] if values.is_given(CACHE_SHARE) else None
+        self.sizes = ordered_sizes(store, budget, columns, cache_share=cache_share)
         self.stats.memory_bytes = budget.by_component()
         if cache is None and self.sizes.cache_tuples:
-            cache = self._new_cache(recipe, {**recipe.parameters, **(parameters or {})}, columns, seed)
+            cache = self._new_cache(recipe, values, columns, seed)
         assert cache is None or isinstance(cache, CachedTuples)
         self._cached = cache
         if cache is not None:
@@ -180,9 +182,7 @@ class OrderedSession:
         for start, end in cuts(sizes.of(answered.batch, rows) + sizes.fixed_bytes, len(rows), self.sizes.piece_bytes):
             self.dead_letters(answered.batch.take(pa.array(rows[start:end])), reason)
 
-    def _new_cache(
-        self, recipe: Recipe, parameters: Mapping[str, float], columns: pa.Schema, seed: int
-    ) -> CachedTuples | None:
+    def _new_cache(self, recipe: Recipe, values: Values, columns: pa.Schema, seed: int) -> CachedTuples | None:
         caching, sizes, store = recipe.caching, self.sizes, self.store
         assert isinstance(caching, TupleCaching)
         assert caching.admission is not None
@@ -192,7 +192,7 @@ class OrderedSession:
             waiting_slots=1,
             row_count=max(1, store.row_count),
             seed=seed,
-            parameters=parameters,
+            values=values,
             costs=SSD,
             partition_bytes=1.0,
             run_partitions=1,
@@ -204,7 +204,7 @@ class OrderedSession:
             caching.admission(setting),
             tuple(columns.names),
             unique=store.unique and store.codec.exact,
-            remembers_absent=bool(parameters.get("absent", 1)),
+            remembers_absent=recipe.running(values).remembers_absent,
             one_in=_ONE_IN,
             seed=seed,
             stats=self.stats,

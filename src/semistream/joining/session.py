@@ -8,19 +8,19 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.assembly import Assembly
-from semistream.algorithms.recipe import Recipe
 from semistream.core.arrays import BoolArray
 from semistream.core.budget import MemoryBudget, format_bytes, format_bytes_up
 from semistream.core.clock import WallClock
 from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.reader import PartitionReader
+from semistream.engine.recipe import Recipe
 from semistream.engine.row_sizes import RowSizes, cuts
 from semistream.engine.sizing import ROW_SHARE
 from semistream.engine.stream_input import BatchInput, Chunk

@@ -14,13 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
-from semistream.algorithms.assembly import check_parameters
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
 from semistream.core.value_widths import fixed_width
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.engine.recipe import Recipe
 from semistream.joining import JoinSession
 from semistream.joining.batches import On, key_pairs
 from semistream.joining.ordered_session import OrderedSession, check_keeps_order
@@ -78,7 +77,7 @@ def enrich(
     """
     check_join_type(how)
     recipe = algorithm_named(algorithm)
-    check_parameters(recipe, parameters or {})
+    recipe.values(parameters)  # checks them
     chosen_order = _checked_order(order, recipe)
     memory_bytes = _checked_memory(memory)
     table = _absolute(master)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -74,7 +74,7 @@ class BenchPlan:
     """Parameters that are not given are set by the cost model of each algorithm."""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
-    def parameters_of(self, known: Mapping[str, float]) -> dict[str, float]:
+    def parameters_of(self, known: Container[str]) -> dict[str, float]:
         """Return the given parameters that an algorithm with these parameters has."""
         return {name: value for name, value in self.parameters.items() if name in known}
 
@@ -99,15 +99,24 @@ def parsed_parameters(texts: Sequence[str], algorithms: Sequence[str]) -> dict[s
     found: dict[str, float] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
-        try:
-            number = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise InvalidSettingError(f"{text!r} is no parameter: write --parameter name=value with a number as value.")
+        number = _value(value)
+        if not equals or number is None:
+            raise InvalidSettingError(
+                f"{text!r} is not a parameter: write --parameter name=value with a number, true or false as value."
+            )
         if name not in known:
             raise InvalidSettingError(
                 f"None of the algorithms has a parameter {name!r}: they have {', '.join(sorted(known)) or 'none'}."
             )
         found[name] = number
     return found
+
+
+def _value(text: str) -> float | None:
+    """Return a number, or True or False; None if the text is neither."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.cli.json_output import Scalar
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import format_bytes
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import Recipe
 from semistream.engine.sizing import ROW_SHARE
 from semistream.generator import Workload
 from semistream.joining import join

@@ -15,7 +15,6 @@ from semistream_lab.cost import CurvePoint, Situation, Tuning
 
 _BAR_CELLS = 32
 _MOST_POINTS = 15
-_BYTES = ("read_bytes", "handover_bytes")
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _show_curves(result: Tuned, out: Console) -> None:
         table.add_column("", style="green", no_wrap=True)
         for point in points:
             value = point.parameters[parameter]
-            shown = _value(parameter, value)
+            shown = _value(value)
             if value == tuning.parameters[parameter]:
                 shown = f"[bold]{shown}[/]"
             share = point.service_rate / tuning.service_rate
@@ -155,8 +154,8 @@ def _some(points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
 
 
 def _parameters(parameters: Mapping[str, float]) -> str:
-    return ", ".join(f"{name}={_value(name, value)}" for name, value in parameters.items()) or "none"
+    return ", ".join(f"{name}={_value(value)}" for name, value in parameters.items()) or "none"
 
 
-def _value(name: str, value: float) -> str:
-    return f"{value:.0f}" if name in _BYTES else f"{value:.3g}"
+def _value(value: float) -> str:
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"

@@ -7,12 +7,12 @@ from statistics import median
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.hybridjoin import HYBRIDJOIN
-from semistream.algorithms.recipe import Recipe
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
+from semistream.engine.assembly import Assembly
+from semistream.engine.recipe import Recipe
 from semistream.engine.stream_input import KeyInput
 from semistream.generator import Workload, ZipfKeys
 from semistream.store.contract import MasterStore, PageSet

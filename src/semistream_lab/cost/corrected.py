@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile
+from semistream.engine.split import WholeTable
 from semistream.policies.page_choice import EveryTuple, FullSlot, PlannedRuns, Ring
 from semistream.policies.phasing import Batchwise
 from semistream_lab.cost import block_models, demand_model, queue_models, scan_models
@@ -50,7 +51,7 @@ def predict(
 
 def _modelled(division: Division, queues: float) -> Iteration:
     recipe = division.recipe
-    if recipe.split(division.setting.parameters).whole_table:
+    if isinstance(recipe.split(division.setting.values).cache, WholeTable):
         return queue_models.all_in_memory(division)
     choice = recipe.page_choice(division.setting)
     if isinstance(choice, EveryTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from semistream.algorithms.demandjoin import BALANCE
 from semistream.core.costs import Operations
 from semistream_lab.cost.division import Division
 from semistream_lab.cost.queue_models import Iteration
@@ -30,7 +31,7 @@ def planned_runs(division: Division) -> Iteration:
     sizes = division.sizes
     if sizes.holds_table:
         return _from_the_cache_alone(division)
-    if not division.setting.parameters.get("balance"):
+    if not division.setting[BALANCE]:
         return _iteration(division, sizes.cache_tuples, float(division.waiting_slots))
     # As the engine does: the share that lets most tuples be served if what a read serves grows with the queue.
     memory = sizes.cache_tuples * sizes.cached_bytes + division.waiting_slots * sizes.waiting_bytes

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
-from semistream.algorithms.recipe import Recipe, Setting
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import CostProfile
+from semistream.engine.assembly import Assembly
+from semistream.engine.recipe import Recipe, Setting
 from semistream.engine.sizing import Sizes
 from semistream_lab.cost.key_shares import KeyShares, key_shares
 from semistream_lab.cost.situation import Situation
@@ -71,7 +71,7 @@ def divide(
         waiting_slots=sizes.waiting_slots,
         row_count=situation.master_rows,
         seed=0,
-        parameters={**recipe.parameters, **(parameters or {})},
+        values=assembly.values,
         costs=costs,
         partition_bytes=table.range_bytes(0, table.page_count - 1) / table.page_count * sizes.pages_per_read,
         run_partitions=sizes.run_partitions,

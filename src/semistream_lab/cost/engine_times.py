@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
-from semistream.algorithms.recipe import BlockCaching, PagePinning, Recipe, Setting
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
 from semistream.engine.arrivals import split_arrivals
+from semistream.engine.assembly import Assembly
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import match
+from semistream.engine.recipe import BlockCaching, PagePinning, Recipe, Setting
 from semistream.engine.stream_input import Chunk
 from semistream.engine.waiting import WaitingTuples
 from semistream.generator import KeySource
@@ -93,7 +93,7 @@ class EngineTimes:
         self._reader = assembly.reader
         self._keys = keys
         self._chunk_rows = assembly.chunk_rows
-        setting = _setting(recipe, store, assembly, seed, parameters or {})
+        setting = _setting(store, assembly, seed)
         self._choice = recipe.page_choice(setting)
         self._intake = recipe.intake(setting)
         self._waiting = WaitingTuples(
@@ -270,9 +270,7 @@ def can_be_timed(recipe: Recipe) -> bool:
     return not (recipe.side_by_side or isinstance(recipe.caching, BlockCaching) or recipe.name in _NOT_IN_ROUNDS)
 
 
-def _setting(
-    recipe: Recipe, store: MasterStore, assembly: Assembly, seed: int, parameters: Mapping[str, float]
-) -> Setting:
+def _setting(store: MasterStore, assembly: Assembly, seed: int) -> Setting:
     sizes = assembly.sizes
     page_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
     return Setting(
@@ -280,7 +278,7 @@ def _setting(
         waiting_slots=sizes.waiting_slots,
         row_count=store.row_count,
         seed=seed,
-        parameters={**recipe.parameters, **parameters},
+        values=assembly.values,
         costs=SSD,
         partition_bytes=page_bytes * sizes.pages_per_read,
         run_partitions=sizes.run_partitions,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from semistream.algorithms.recipe import RANGES, Recipe
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import Recipe
 from semistream.generator import Workload, ZipfKeys
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost.situation import Situation
@@ -55,7 +55,7 @@ def refined(
         )
         return found.service_rate
 
-    best = {name: recipe.parameters[name] for name in names}
+    best = {name: recipe.parameters[name].default for name in names}
     multiples = [(name, best[name] * factor) for name in names for factor in _FACTORS]
     largest_read = small.memory_bytes // _LARGEST_READ_SHARE
     if point.get("read_bytes", largest_read + 1) <= largest_read:
@@ -65,8 +65,8 @@ def refined(
     try:
         most = rate({**point, **best})
         for name, value in multiples:
-            low, high = RANGES[name]
-            tried = {**best, name: min(high, max(low, value))}
+            parameter = recipe.parameters[name]
+            tried = {**best, name: min(parameter.high, max(parameter.low, value))}
             found = rate({**point, **tried})
             if found > most * _WORTHWHILE:
                 best, most = tried, found

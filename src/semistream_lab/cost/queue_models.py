@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semistream.algorithms.recipe import PagePinning, TupleCaching
 from semistream.core.costs import CostProfile, Operations
+from semistream.engine.recipe import PagePinning, TupleCaching
 from semistream.policies.caching import AboveRate, AboveThreshold, RandomOverwrite
 from semistream.policies.contract import PageChoice
 from semistream_lab.cost.cached_tuples import LearningCache

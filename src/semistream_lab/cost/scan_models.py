@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from semistream.algorithms.inlj import BATCH
 from semistream.core.costs import Operations
 from semistream_lab.cost.division import Division
 from semistream_lab.cost.queue_models import Iteration
@@ -20,7 +21,7 @@ def single_look_ups(division: Division) -> Iteration:
         appends=1,
     )
     costs = division.costs
-    around = costs.round_seconds / max(1.0, division.setting["batch"])
+    around = costs.round_seconds / max(1.0, division.setting[BATCH])
     return Iteration(1.0, 0.0, costs.seconds(done) + rows * costs.page_row_seconds + around)
 
 

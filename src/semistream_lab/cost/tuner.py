@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import Recipe
 from semistream.generator import KeySource, Workload, ZipfKeys
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
@@ -18,13 +18,12 @@ from semistream_lab.cost.corrected import STANDARD_QUEUES, predict
 from semistream_lab.cost.measured_refinement import refined
 from semistream_lab.cost.situation import Situation
 from semistream_lab.cost.tuning import CurvePoint, Tuning
-from semistream_lab.cost.tuning_ranges import BEYOND_MODEL, Axis, axes_of
+from semistream_lab.cost.tuning_ranges import Axis, axes_of
 from semistream_lab.measurement import measure
 
 Progress = Callable[[int, int], None]
 _COARSE, _FINE = 13, 9
 _COARSE_IN_TURN, _FINE_IN_TURN = 9, 5
-_MAKE_UP_FOR_EACH_OTHER = ("cache_share", "threshold")
 _COARSE_MEASURED, _FINE_MEASURED = 5, 5
 _MOST_GRID_AXES = 2
 _PASSES = 2
@@ -48,7 +47,7 @@ def tune(
     With `refine`, parameters that the model is too rough for are chosen by a few short measurements on the model clock.
     """
     recipe = algorithm_named(algorithm)
-    axes = [axis for axis in axes_of(recipe, situation) if axis.parameter not in BEYOND_MODEL]
+    axes = [axis for axis in axes_of(recipe, situation) if axis.by_model]
     search = _Search(
         recipe,
         lambda parameters: predict(algorithm, situation, costs, parameters, queues=queues).service_rate,
@@ -68,7 +67,7 @@ def tune(
             for group in _taking_turns(axes):
                 near = {axis.parameter: axis.around(best[axis.parameter], steps, _FINE_IN_TURN) for axis in group}
                 best = search.grid(near, best)
-    rough = [name for name in recipe.parameters if name in BEYOND_MODEL]
+    rough = [axis.parameter for axis in axes_of(recipe, situation) if not axis.by_model]
     if rough and refine:
         best |= refined(recipe, situation, costs, best, rough)
     return search.result(best, "model", _beyond_model(rough, measured=refine))
@@ -148,14 +147,16 @@ def _beyond_model(rough: list[str], *, measured: bool) -> str:
 
 
 def _taking_turns(axes: list[Axis]) -> list[list[Axis]]:
-    """Return the parameters that are varied together."""
-    together = [axis for axis in axes if axis.parameter in _MAKE_UP_FOR_EACH_OTHER]
-    alone = [[axis] for axis in axes if axis not in together]
-    return [*alone, together] if together else alone
+    """Return the parameters that are varied together, after those that are varied alone."""
+    groups: dict[str, list[Axis]] = {}
+    for axis in axes:
+        if axis.together:
+            groups.setdefault(axis.together, []).append(axis)
+    return [*([axis] for axis in axes if not axis.together), *groups.values()]
 
 
 def _default_point(recipe: Recipe, axes: list[Axis]) -> dict[str, float]:
-    return {axis.parameter: recipe.parameters[axis.parameter] for axis in axes}
+    return {axis.parameter: recipe.parameters[axis.parameter].default for axis in axes}
 
 
 def _generated_keys(situation: Situation, seed: int) -> ZipfKeys:

@@ -1,18 +1,14 @@
-"""What the tuner may try: the parameters that divide memory or steer, and between which bounds."""
+"""What the tuner may try, as the parameters of a recipe say it for a table and a memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from semistream.algorithms.recipe import RANGES, BlockCaching, Recipe
+from semistream.engine.parameters import Extent, Parameter, Tuning, Whole
+from semistream.engine.recipe import Recipe
 from semistream_lab.cost.situation import Situation
-
-_LARGEST_READ_SHARE = 16
-"""A read may take one part in so many of the memory (`semistream.engine.sizing`)."""
-_STREAM_TUPLE_BYTES = 20
 
 
 @dataclass(frozen=True)
@@ -27,6 +23,8 @@ class Axis:
     extra: tuple[float, ...] = ()
     """Values beside the steps, such as 0 for none."""
     whole: bool = False
+    together: str = ""
+    by_model: bool = True
 
     def values(self, count: int) -> list[float]:
         """Return about `count` values, the extra ones first."""
@@ -51,55 +49,29 @@ class Axis:
         return list(dict.fromkeys([*extra, *digits]))
 
 
-_Bounds = Callable[[Situation, Recipe], Axis]
-
-
-def _read_bytes(situation: Situation, _: Recipe) -> Axis:
-    page = situation.rows_per_page * situation.row_bytes
-    most = min(situation.memory_bytes / _LARGEST_READ_SHARE, situation.master_rows * situation.row_bytes / 4)
-    return Axis("read_bytes", page, max(2 * page, most), whole=True)
-
-
-def _parts(situation: Situation, _: Recipe) -> Axis:
-    pages = situation.master_rows / situation.rows_per_page
-    return Axis("parts", min(20.0, pages), max(40.0, pages), whole=True)
-
-
-def _handover_bytes(situation: Situation, _: Recipe) -> Axis:
-    low = max(1000.0, 64.0 * _STREAM_TUPLE_BYTES)
-    return Axis("handover_bytes", low, max(2 * low, situation.memory_bytes / 10), whole=True)
-
-
-def _threshold(_: Situation, recipe: Recipe) -> Axis:
-    if isinstance(recipe.caching, BlockCaching):
-        return Axis("threshold", 0.25, 8.0)
-    return Axis("threshold", 1.0, 64.0, whole=True, extra=(0.0,))
-
-
-_AXES: Mapping[str, _Bounds] = {
-    "read_bytes": _read_bytes,
-    "parts": _parts,
-    "cache_share": lambda _, __: Axis("cache_share", 0.002, 0.6, extra=(0.0,)),
-    "pinned_share": lambda _, __: Axis("pinned_share", 0.0002, 0.3),
-    "handover_bytes": _handover_bytes,
-    "threshold": _threshold,
-    "position": lambda _, __: Axis("position", 0.02, 0.98, even=True),
-    "eagerness": lambda _, __: Axis("eagerness", 0.25, 16.0),
-    "entry": lambda _, __: Axis("entry", 0.25, 16.0),
-    "buffer_fill": lambda _, __: Axis("buffer_fill", 0.05, 1.0),
-}
-_SELF_TUNED = "balance"
-"""A recipe with this parameter on divides its memory by itself while it runs."""
-BEYOND_MODEL = frozenset({"eagerness", "entry"})
-"""Parameters whose effect the models do not tell well enough to tune them."""
-
-
 def axes_of(recipe: Recipe, situation: Situation) -> list[Axis]:
-    """Return what can be tuned of a recipe; nothing if it tunes itself."""
-    if recipe.parameters.get(_SELF_TUNED):
+    """Return what can be tuned of a recipe, as its parameters say; nothing if it tunes itself."""
+    if recipe.tunes_itself:
         return []
-    found = [_AXES[name](situation, recipe) for name in recipe.parameters if name in _AXES]
-    for axis in found:
-        low, high = RANGES[axis.parameter]
-        assert low <= axis.low < axis.high <= high, axis
-    return found
+    page_bytes = situation.rows_per_page * situation.row_bytes
+    extent = Extent(page_bytes, situation.master_rows * situation.row_bytes, situation.memory_bytes)
+    return [
+        _axis(parameter, parameter.tuning, extent)
+        for parameter in recipe.parameters.values()
+        if parameter.tuning is not None
+    ]
+
+
+def _axis(parameter: Parameter[float], tuning: Tuning, extent: Extent) -> Axis:
+    low, high = tuning.bounds(extent)
+    assert parameter.low <= low < high <= parameter.high, parameter
+    return Axis(
+        parameter.name,
+        low,
+        high,
+        even=tuning.even,
+        extra=tuning.also,
+        whole=isinstance(parameter, Whole),
+        together=tuning.together,
+        by_model=tuning.by_model,
+    )

@@ -11,6 +11,7 @@ from importlib import resources
 from itertools import product
 from typing import Any
 
+from semistream.algorithms.meshjoin import PARTS
 from semistream.algorithms.registry import ALGORITHMS, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
@@ -23,8 +24,6 @@ _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
     **dict.fromkeys(("master_rows", "tuples", "seed"), int),
     **dict.fromkeys(("exponent", "arrival_rate", "queues"), float),
 }
-_BYTES_PARAMETERS = {"read_bytes", "handover_bytes"}
-_PARTS = "parts"
 _READ_IN_SEQUENCE = {"meshjoin", "r-meshjoin"}
 _FEWEST_ROWS = 20_000
 _LEAST_MEMORY = 1_000_000
@@ -242,10 +241,12 @@ def _scaled(point: Point, scale: float) -> Point:
     if scale == 1.0:
         return point
     given = dict(point.parameters)
-    if point.algorithm and _PARTS in ALGORITHMS[point.algorithm].parameters:
+    if point.algorithm and PARTS.name in ALGORITHMS[point.algorithm].parameters:
         # So many parts share the table: fewer of a smaller one, so that a read is as long as ever.
-        given[_PARTS] = max(1, round(given.get(_PARTS, ALGORITHMS[point.algorithm].parameters[_PARTS]) * scale))
-    parameters = tuple(sorted((n, v * scale if n in _BYTES_PARAMETERS else v) for n, v in given.items()))
+        given[PARTS.name] = max(1, round(given.get(PARTS.name, PARTS.default) * scale))
+    known = ALGORITHMS[point.algorithm].parameters if point.algorithm else {}
+    in_bytes = {name for name, parameter in known.items() if parameter.is_bytes}
+    parameters = tuple(sorted((n, float(round(v * scale)) if n in in_bytes else v) for n, v in given.items()))
     return replace(
         point,
         master_rows=max(_FEWEST_ROWS, round(point.master_rows * scale)),

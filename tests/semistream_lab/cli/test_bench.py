@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from command_line import fail, flat_objects, run, succeed
 
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import BudgetTooSmallError
+from semistream.engine.recipe import Recipe
 from semistream.store.master_table import MasterTable
 from semistream_lab.cli.bench_keys import DrawnKeys
 from semistream_lab.measurement import Measurement, measure
@@ -215,8 +215,11 @@ SIZES = "write a number with KB, MB, GB, KiB, MiB or GiB."
         (["--tuples", "5", "--seconds", "5"], "--tuples and --seconds contradict each other: give one of them."),
         (["--seconds", "0"], "--seconds must be above 0, but 0 was given."),
         (["--profile", "tape"], "There is no cost profile 'tape': choose one of papers, remote, ssd, or give"),
-        (["--parameter", "size"], "'size' is no parameter: write --parameter name=value with a number as value."),
-        (["--parameter", "decay=much"], "'decay=much' is no parameter: write --parameter name=value"),
+        (
+            ["--parameter", "size"],
+            "'size' is not a parameter: write --parameter name=value with a number, ",
+        ),
+        (["--parameter", "decay=much"], "'decay=much' is not a parameter: write --parameter name=value"),
         (["--parameter", "size=1"], "None of the algorithms has a parameter 'size': they have absent, "),
         (
             ["--direct", "--store", "memory"],

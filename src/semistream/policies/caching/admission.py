@@ -59,7 +59,7 @@ class FrequentLately(Admission):
     """Values a master tuple by how often it was asked for of late, so that one scan cannot flush what is hot.
 
     A sketch counts what was asked for and not cached. Counts are halved after some windows of tuples, at most
-    `most_windows` while the stream does not change.
+    `max_windows` while the stream does not change.
     """
 
     KEYS_PER_ENTRY = 2
@@ -70,9 +70,9 @@ class FrequentLately(Admission):
     """For how many entries the sketch is made at least: where keys share all counters, none is frequent."""
     USES_PER_ENTRY = 2
 
-    def __init__(self, cache_tuples: int, *, most_windows: int) -> None:
+    def __init__(self, cache_tuples: int, *, max_windows: int) -> None:
         self._sketch = FrequencySketch(1)
-        self._ageing = SteadyAgeing(most_windows)
+        self._ageing = SteadyAgeing(max_windows)
         self.resize(cache_tuples)
 
     def resize(self, cache_tuples: int) -> None:

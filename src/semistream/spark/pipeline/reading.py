@@ -178,11 +178,9 @@ def _read_parameters(table: TomlTable) -> dict[str, float] | None:
     value = table.value("parameters")
     if value is None:
         return None
-    if not isinstance(value, Mapping) or not all(
-        isinstance(number, int | float) and not isinstance(number, bool) for number in value.values()
-    ):
-        raise table.wrong("parameters", "must be a table of numbers, such as {cache_share = 0.5}")
-    return {str(name): float(number) for name, number in value.items()}
+    if not isinstance(value, Mapping) or not all(isinstance(number, int | float) for number in value.values()):
+        raise table.wrong("parameters", "must be a table of numbers, true and false, such as {cache_share = 0.5}")
+    return {str(name): number if isinstance(number, bool) else float(number) for name, number in value.items()}
 
 
 def _read_sink(values: object, folder: Path) -> SinkDescription:

@@ -6,12 +6,12 @@ from copy import copy
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
+from semistream.engine.assembly import Assembly
 from semistream.engine.stream_input import KeyInput
 from semistream.generator import BurstyArrivals, GeneratedArrivals, IntermittentArrivals, PoissonArrivals, Workload
 from semistream_lab.experiments.measuring import rates

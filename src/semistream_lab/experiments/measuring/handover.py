@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
+from semistream.engine.assembly import Assembly
 from semistream.engine.side_by_side import SideBySideLoop
 from semistream.engine.stream_input import KeyInput
 from semistream_lab.experiments.measuring import rates

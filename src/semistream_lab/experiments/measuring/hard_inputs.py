@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from semistream.algorithms.assembly import Assembly
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
@@ -16,6 +15,7 @@ from semistream.core.clock import ModelClock
 from semistream.core.costs import Operations
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
+from semistream.engine.assembly import Assembly
 from semistream.engine.stream_input import KeyInput
 from semistream.generator import ConstantArrivals, KeySource, Workload, ZipfKeys
 from semistream_lab.experiments.measuring import rates

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from semistream.algorithms.recipe import Recipe, Setting
 from semistream.algorithms.registry import algorithm_named
+from semistream.engine.recipe import Recipe, Setting
 from semistream.policies.contract import PageChoice
 from semistream.store.contract import MasterStore
 from semistream_lab.experiments.measuring import rates

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from semistream.algorithms.recipe import Recipe, Setting
 from semistream.core.arrays import Int64Array
+from semistream.engine.recipe import Recipe, Setting
 from semistream.policies.contract import PageChoice, Queue
 
 

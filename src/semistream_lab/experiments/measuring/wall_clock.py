@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.engine.recipe import Recipe
 from semistream.generator import Workload, ZipfKeys
 from semistream.store.contract import MasterStore
 from semistream.store.master_table import MasterTable

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
-from semistream.algorithms.recipe import RANGES, BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.core.budget import MemoryBudget, format_bytes_up
 from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import SSD
@@ -16,32 +13,33 @@ from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
 from semistream.engine.balance import MemoryBalance
-from semistream.engine.buffer_shares import handover_share_for, run_buffers_for
 from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.loop import JoinLoop
+from semistream.engine.loop_parts import LoopParts
 from semistream.engine.measured_costs import MeasuredCosts
 from semistream.engine.memory_advice import memory_needed
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.partitions import Partitions
 from semistream.engine.reader import PartitionReader
+from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
 from semistream.engine.resident_pages import ResidentPages
+from semistream.engine.settled_split import Circumstances, SettledSplit, settled
 from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import ROW_SHARE, Sizes, Split, papers_sizes, real_sizes
+from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
 from semistream.engine.stream_rows import StreamRows
+from semistream.engine.table_sizes import mean_page_bytes, table_bytes, variable_bytes
 from semistream.engine.tuple_cache import TupleCache
 from semistream.engine.waiting import WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
 
-_PARTITION_SHARE = 0.25
-"""Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
 _ADMITTED_SHARE = 32
 """Copies of rows that enter the cache together may take one part in so many of the memory."""
-_LEAST_VARIABLE_BYTES = 32.0
+_MIN_VARIABLE_BYTES = 32.0
 """Strings of the first rows may be short by chance: room is made for so much in each variable column at least."""
 _ONE_IN = 8
 """In real time: a cache that answers next to nothing is asked, and learns, once in so many times."""
@@ -82,17 +80,17 @@ class Assembly:
         self._dead_letters = dead_letters
         self._output: Output | None = None
         self._store = store
-        check_parameters(recipe, parameters or {})
-        self._parameters = {**recipe.parameters, **(parameters or {})}
+        self.values = recipe.values(parameters)
+        self._running = recipe.running(self.values)
         self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
-        self._side_by_side = _runs_side_by_side(recipe, self._parameters, on_model_clock=clock.is_model)
-        self._is_cache_given = "cache_share" in (parameters or {})
+        phases = self._running.phases
+        self._side_by_side = phases is Phases.SIDE_BY_SIDE or (phases is Phases.BY_CLOCK and clock.is_model)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         """What a stream row, or a page of the master table, may take."""
         try:
-            self._split, self.sizes = self._divided(budget, accounting)
+            self._settled, self.sizes = self._divided(budget, accounting)
         except BudgetTooSmallError as error:
             raise self._advised(error, accounting) from None
         self._finish_bytes = 0
@@ -104,7 +102,7 @@ class Assembly:
         self.reader = PartitionReader(store, partitions, clock, self.stats)
         self._seed = seed
         self.cache = cache
-        self._shared: dict[str, Any] | None = None
+        self._shared: LoopParts | None = None
         self.stats.memory_bytes = budget.by_component()
 
     @property
@@ -117,11 +115,13 @@ class Assembly:
 
         May be called again once all tuples of the run before have left: caches and what policies have learned stay.
         """
-        parts = {**self._shared_parts(), "stream": stream(self.reader)}
+        parts = self._shared_parts()
         if self._side_by_side:
-            slots, shares = max(1, self.sizes.handover_slots), not self.recipe.side_by_side
-            return SideBySideLoop(handover_slots=slots, shares_probes=shares, **parts), parts["output"]
-        return JoinLoop(**parts), parts["output"]
+            slots, shares = max(1, self.sizes.handover_slots), self._running.shares_probes
+            loop: JoinLoop = SideBySideLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares)
+        else:
+            loop = JoinLoop(stream(self.reader), parts)
+        return loop, parts.output
 
     @property
     def dead_letters(self) -> DeadLetters | None:
@@ -139,21 +139,21 @@ class Assembly:
         self._shared_parts()
         return self.cache
 
-    def _shared_parts(self) -> dict[str, Any]:
+    def _shared_parts(self) -> LoopParts:
         if self._shared is None:
             self._shared = self._parts()
         return self._shared
 
-    def _parts(self) -> dict[str, Any]:
+    def _parts(self) -> LoopParts:
         sizes, store = self.sizes, self._store
         setting = Setting(
             partition_count=max(1, self.reader.partition_count),
             waiting_slots=sizes.waiting_slots,
             row_count=max(1, store.row_count),
             seed=self._seed,
-            parameters=self._parameters,
+            values=self.values,
             costs=self._costs,
-            partition_bytes=_mean_page_bytes(store) * sizes.pages_per_read,
+            partition_bytes=mean_page_bytes(store) * sizes.pages_per_read,
             run_partitions=sizes.run_partitions,
             cache_tuples=sizes.cache_tuples,
         )
@@ -182,39 +182,48 @@ class Assembly:
             youngest=choice.needs_youngest,
             since=choice.needs_since,
         )
-        is_measured = not self.clock.is_model and self._parameters.get("measured")
-        costs = setting.costs
+        is_measured = not self.clock.is_model and self._running.measures_reads
+        costs, runs = setting.costs, self._settled.runs
         read_costs = MeasuredCosts((costs.seek_seconds, 1 / costs.bytes_per_second)) if is_measured else None
-        return {
-            "waiting": waiting,
-            "balance": self._balance(waiting),
-            "in_flight": int(self._parameters.get("in_flight", 1)),
-            "reads_ahead": self._split.reads_ahead,
-            "read_costs": read_costs,
-            "reader": self.reader,
-            "choice": choice,
-            "intake": self.recipe.intake(setting),
-            "cache": self.cache,
-            "clock": self.clock,
-            "stats": self.stats,
-            "output": output,
-            "stream_rows": rows,
-            "finish_bytes": self._finish_bytes,
-            "run_bytes": sizes.run_bytes if self.plan is not None else 0,
-        }
+        return LoopParts(
+            waiting=waiting,
+            reader=self.reader,
+            choice=choice,
+            intake=self.recipe.intake(setting),
+            cache=self.cache,
+            clock=self.clock,
+            stats=self.stats,
+            output=output,
+            stream_rows=rows,
+            balance=self._balance(waiting),
+            finish_bytes=self._finish_bytes,
+            run_bytes=sizes.run_bytes if self.plan is not None else 0,
+            in_flight=self._running.in_flight,
+            reads_ahead=runs.reads_ahead if runs else 1,
+            read_costs=read_costs,
+        )
 
     def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
         """Return what moves memory between cached and waiting tuples; rows have a fixed place, so bare keys only."""
-        if not self._parameters.get("balance") or self.plan is not None or not isinstance(self.cache, CachedTuples):
+        if not self._running.balances or self.plan is not None or not isinstance(self.cache, CachedTuples):
             return None
         if self.sizes.holds_table:
             return None
         sizes = self.sizes
         return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
 
-    def _divided(self, budget: MemoryBudget, accounting: str) -> tuple[Split, Sizes]:
+    def _divided(self, budget: MemoryBudget, accounting: str) -> tuple[SettledSplit, Sizes]:
         """Divide a budget among the parts of the join."""
-        split = self._adapted_split(accounting, budget.total_bytes)
+        circumstances = Circumstances(
+            memory=budget.total_bytes,
+            table_bytes=table_bytes(self._store),
+            accounting=accounting,
+            costs=self._costs,
+            on_model_clock=self.clock.is_model,
+            side_by_side=self._side_by_side,
+            has_rows=self.plan is not None,
+        )
+        split = settled(self.recipe.split(self.values), circumstances)
         return split, self._sizes(split, budget, accounting)
 
     def _advised(self, error: BudgetTooSmallError, accounting: str) -> BudgetTooSmallError:
@@ -232,30 +241,7 @@ class Assembly:
             f"{str(error).removesuffix('.')}: give at least about {format_bytes_up(enough)}.", enough
         )
 
-    def _adapted_split(self, accounting: str, memory: int) -> Split:
-        """Return how the recipe divides memory, with what it leaves open set as suits the clock, the disk and rows."""
-        split, costs = self.recipe.split(self._parameters), self._costs
-        changes: dict[str, Any] = {}
-        buffers = run_buffers_for(costs, memory, on_model_clock=self.clock.is_model, accounting=accounting)
-        runs_share = split.runs_share
-        if runs_share is None:
-            changes["runs_share"] = runs_share = buffers.share
-        changes["reads_ahead"] = buffers.reads_ahead
-        if not self._side_by_side:
-            changes["handover_share"] = 0.0
-        elif split.handover_share is None:
-            changes["handover_share"] = handover_share_for(runs_share, memory, _table_bytes(self._store))
-        if not self.clock.is_model:  # where small steps are not free
-            latency_bytes = costs.seek_seconds * costs.bytes_per_second
-            changes["least_partition_bytes"] = latency_bytes * _PARTITION_SHARE
-        if self.plan is not None:  # rows have their places for good
-            changes["table_if_it_fits"] = False
-            if "balance" in self._parameters and not self._is_cache_given and not self.clock.is_model:
-                # No balance will make the cache smaller, and the buffers of rows leave half of the memory to share.
-                changes["cache_share"] = split.cache_share / 2
-        return replace(split, **changes)
-
-    def _sizes(self, split: Split, budget: MemoryBudget, accounting: str) -> Sizes:
+    def _sizes(self, split: SettledSplit, budget: MemoryBudget, accounting: str) -> Sizes:
         if accounting == "papers":
             return papers_sizes(split, self._store, budget)
         if accounting == "real":
@@ -268,7 +254,7 @@ class Assembly:
                 stream_variable_bytes=self._stream_variable_bytes(),
                 largest_variable_bytes=self._bytes_for_row(budget.total_bytes // ROW_SHARE),
                 cached_slot_bytes=SlotRows.slot_bytes(self._cached_schema),
-                cached_variable_bytes=_variable_bytes(self._store, self._columns),
+                cached_variable_bytes=variable_bytes(self._store, self._columns),
             )
         raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
 
@@ -276,7 +262,7 @@ class Assembly:
         if self._stream_schema is None:
             return 0.0
         widths = [fixed_width(field.type) for field in self._stream_schema]
-        least = _LEAST_VARIABLE_BYTES * widths.count(None)
+        least = _MIN_VARIABLE_BYTES * widths.count(None)
         return max(least, self._stream_row_bytes - sum(width or 0 for width in widths)) if least else 0.0
 
     def _bytes_for_row(self, row_bytes: int) -> int:
@@ -302,52 +288,10 @@ class Assembly:
                 admission,
                 self._columns,
                 unique=self._store.unique and self._store.codec.exact,
-                remembers_absent=bool(self._parameters.get("absent", 1)),
+                remembers_absent=self._running.remembers_absent,
                 one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
                 seed=setting.seed,
                 stats=self.stats,
                 most_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
             )
         return None
-
-
-def _runs_side_by_side(recipe: Recipe, parameters: Mapping[str, float], *, on_model_clock: bool) -> bool:
-    """Say whether the two phases have a thread each.
-
-    A recipe may leave it open (`threads` 0). Then they have on the model clock, whose operations cost what they would
-    with a processor for each thread, and have not in real time, where Python runs one thread at a time. A deadline
-    bounds how many tuples wait, which one thread must know when a tuple comes.
-    """
-    threads = parameters.get("threads", 0)
-    if "threads" not in parameters or parameters.get("deadline"):
-        return recipe.side_by_side
-    return threads == 2 or (threads == 0 and on_model_clock)
-
-
-def check_parameters(recipe: Recipe, given: Mapping[str, float]) -> None:
-    """Raise an error unless the recipe has these parameters and the values make sense."""
-    for name, value in given.items():
-        if name not in recipe.parameters:
-            known = ", ".join(recipe.parameters) or "none"
-            raise InvalidSettingError(f"{recipe.name} has no parameter {name!r}: its parameters are {known}.")
-        low, high = RANGES[name]
-        if not low <= value <= high:
-            raise InvalidSettingError(f"The parameter {name!r} must be from {low:g} to {high:g}, but is {value:g}.")
-
-
-def _mean_page_bytes(store: MasterStore) -> float:
-    return _table_bytes(store) / store.page_count if store.page_count else 1.0
-
-
-def _table_bytes(store: MasterStore) -> int:
-    return store.range_bytes(0, store.page_count - 1) if store.page_count else 0
-
-
-def _variable_bytes(store: MasterStore, columns: tuple[str, ...]) -> float:
-    """Estimate what the named columns of a row take beyond fixed widths, by the mean size of a row."""
-    if not columns or not store.row_count:
-        return 0.0
-    mean = _table_bytes(store) / store.row_count
-    variable = [field.name for field in store.schema if fixed_width(field.type) is None]
-    rest = max(8.0, mean - sum(fixed_width(field.type) or 0 for field in store.schema)) / max(1, len(variable))
-    return rest * sum(name in variable for name in columns)
