@@ -111,7 +111,7 @@ def test_settings_that_make_no_sense_are_refused(stream: DataFrame, table: Path)
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="a b")
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="")
     for pin in (("name",), "name", ("name", "1"), (1, 1), True):
-        refused(InvalidSettingError, "is no pin", stream, table, pin=pin)
+        refused(InvalidSettingError, "is not a valid pin", stream, table, pin=pin)
     with pytest.raises(SemistreamError, match="tresholdd"):
         ss.enrich(stream, table, on="product_id", columns=["name"], parameters={"tresholdd": 1})
 

@@ -27,9 +27,9 @@ from semistream.core.errors import (
     UnknownColumnError,
 )
 from semistream.generator.sales import products
+from semistream.master_table import MasterTable
 from semistream.spark import master_build
 from semistream.spark.master_tasks import PageTask
-from semistream.store.master_table import MasterTable
 
 pytestmark = pytest.mark.xdist_group("spark")
 # Workers cannot import this file.

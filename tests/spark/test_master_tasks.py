@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from semistream.core import durable_files as files
 from semistream.core.errors import DuplicateKeyError, NullKeyError, SchemaDriftError, SemistreamError
 from semistream.core.keys import KeyCodec
 from semistream.spark.master_tasks import ChangesTask, KeyCoder, PageTask, reported_parts
-from semistream.store.paged_file import files
 from semistream.store.paged_file.row_layout import RowLayout
 
 SCHEMA = pa.schema([pa.field("v", pa.string()), pa.field("id", pa.int64(), nullable=False)])

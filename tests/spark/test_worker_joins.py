@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
+from semistream.master_table import MasterTable
 from semistream.spark.task import Pin
 from semistream.spark.worker import Worker
-from semistream.store.master_table import MasterTable
 from semistream.testing import joined_rows, reference_join
 
 SALES = sales(0, 1000)

@@ -30,7 +30,7 @@ from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
+from semistream.store.tables import TableAddress, local_path, table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,7 +43,7 @@ _unnamed = itertools.count(1)
 
 def enrich(
     df: DataFrame,
-    master: MasterTable | str | os.PathLike[str],
+    master: TableAddress,
     *,
     on: On,
     how: str = "inner",
@@ -81,9 +81,10 @@ def enrich(
     check_parameters(recipe, parameters or {})
     chosen_order = _checked_order(order, recipe)
     memory_bytes = _checked_memory(memory)
-    table = _absolute(master)
+    # By a path that means the same in a worker, whose working directory is another; links in it must stay.
+    table = Path(os.path.abspath(local_path(master)))  # noqa: PTH100
     spark_schema = StructType(list(df.schema.fields))
-    with table.open() as store:
+    with table_at(table).open() as store:
         pairs = key_pairs(on, store)
         stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
         plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
@@ -101,8 +102,8 @@ def enrich(
         ]
     )
     task = EnrichTask(
-        name=_operator_name(name, table.path),
-        table=table.path,
+        name=_operator_name(name, table),
+        table=table,
         pin=_pin(pin, None if df.isStreaming else version),
         algorithm=algorithm,
         parameters=dict(parameters or {}),
@@ -168,19 +169,15 @@ def _check_budget(
     )
 
 
-def _absolute(master: MasterTable | str | os.PathLike[str]) -> MasterTable:
-    """Return the table by a path that means the same in a worker, whose working directory is another."""
-    table = master if isinstance(master, MasterTable) else MasterTable(master)
-    return MasterTable(Path(os.path.abspath(table.path)))  # noqa: PTH100 - links must stay
-
-
 def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> Pin:
     if pin is None:
         return Pin(version)
     if pin is False:
         return Pin(version, wanted=False)
     if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and isinstance(pin[1], int)):
-        raise InvalidSettingError(f"{pin!r} is no pin: give the name of the query and the number of the batch.")
+        raise InvalidSettingError(
+            f"{pin!r} is not a valid pin: give the name of the query and the number of the batch."
+        )
     return Pin(version, *pin)
 
 

@@ -20,7 +20,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from semistream.core.budget import parse_bytes
+from semistream.core.durable_files import names_in, open_to_read, remove_if_possible, status_of
 from semistream.core.errors import InvalidSettingError, SemistreamError, UnknownColumnError
+from semistream.core.spark_frames import is_spark_frame
 from semistream.spark.master_tasks import (
     CODE_COLUMN,
     REPORT_COLUMNS,
@@ -32,11 +34,9 @@ from semistream.spark.master_tasks import (
     reported_parts,
 )
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
-from semistream.store.master_table import is_spark_frame
 from semistream.store.paged_file.build import check_settings, commit_build, page_bytes_for
 from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter
-from semistream.store.paged_file.files import names_in, open_to_read, remove_if_possible, status_of
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
 from semistream.store.paged_file.new_version import NewVersion, remove_leftovers

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from semistream.core import durable_files as files
 from semistream.core import errors
 from semistream.core.errors import SemistreamError
 from semistream.core.keys import KeyCodec
-from semistream.store.paged_file import files
 from semistream.store.paged_file import layout as file_layout
 from semistream.store.paged_file.build import write_pages
 from semistream.store.paged_file.coding import check_required, null_key_error
