@@ -11,6 +11,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream.store.contract import StoredTable
 from semistream.store.paged_file import Progress, build, compact, info, merge, restore, vacuum, verify
 from semistream.store.paged_file.build import check_page_bytes
+from semistream.store.paged_file.coding import silent
 from semistream.store.paged_file.table import PagedTable
 from semistream.store.paged_file.vacuum import KEEP_FOR
 
@@ -26,6 +27,7 @@ __all__ = [
     "local_path",
     "merge",
     "restore",
+    "silent",
     "table_at",
     "vacuum",
     "verify",
