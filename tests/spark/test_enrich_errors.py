@@ -133,3 +133,14 @@ def test_an_error_of_enrich_shows_no_secret_of_an_address(stream: DataFrame) -> 
     with pytest.raises(SemistreamError) as raised:
         ss.enrich(stream, "postgresql://user:hunter2@localhost/db", on="product_id")
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("order", ["input", "any"])
+def test_planning_leaves_the_memory_settings_of_the_users_process_alone(
+    stream: DataFrame, table: Path, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[object] = []
+    for module in ("session", "ordered_session"):
+        monkeypatch.setattr(f"semistream.joining.{module}.return_freed_memory", changed.append)
+    ss.enrich(stream, table, on="product_id", columns=["name"], order=order)
+    assert not changed

@@ -17,13 +17,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from semistream.algorithms.assembly import check_parameters
 from semistream.algorithms.recipe import Recipe
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
-from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
+from semistream.core.budget import format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
-from semistream.core.value_widths import fixed_width
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
-from semistream.joining import JoinSession
 from semistream.joining.batches import On, key_pairs
-from semistream.joining.ordered_session import OrderedSession, check_keeps_order
+from semistream.joining.budget_check import check_budget
+from semistream.joining.ordered_session import check_keeps_order
 from semistream.spark.master_types import arrow_schema
 from semistream.spark.partitioning import Partitioning, partitioned
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 _STATISTICS = "statistics"
 _SMALLEST_MEMORY = 4_000_000
-_USUAL_TEXT_BYTES = 16
 _unnamed = itertools.count(1)
 
 
@@ -89,7 +87,15 @@ def enrich(
         stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
         plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
         store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
-        _check_budget(memory_bytes, store, plan, stream, recipe, parameters, chosen_order)
+        check_budget(
+            memory_bytes,
+            store,
+            plan,
+            stream,
+            recipe=recipe,
+            parameters=parameters,
+            in_order=chosen_order == "input",
+        )
         output = _output_schema(spark_schema, store, plan)
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
@@ -140,33 +146,6 @@ def _checked_order(order: str | None, recipe: Recipe) -> Order:
     if order != "any":
         raise InvalidSettingError(f"{order!r} is not an order of rows: choose 'any' or 'input'.")
     return "any"
-
-
-def _check_budget(
-    memory_bytes: int,
-    store: MasterStore,
-    plan: OutputPlan,
-    stream: pa.Schema,
-    recipe: Recipe,
-    parameters: Mapping[str, float] | None,
-    order: Order,
-) -> None:
-    """Raise an error if a worker alone with this join had too little memory for rows of usual size."""
-    budget = MemoryBudget(memory_bytes)
-    if order == "input":
-        OrderedSession(store, plan, stream, recipe=recipe, budget=budget, parameters=parameters)
-        return
-    row_bytes = sum(fixed_width(field.type) or _USUAL_TEXT_BYTES for field in stream)
-    JoinSession(
-        store,
-        plan,
-        stream,
-        recipe=recipe,
-        budget=budget,
-        stream_row_bytes=row_bytes,
-        parameters=parameters,
-        finish_by_demand=True,
-    )
 
 
 def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> Pin:

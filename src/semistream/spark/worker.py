@@ -19,7 +19,6 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
 from semistream.engine.cache_stages import CacheStage
-from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.tuple_cache import HotRows
@@ -96,7 +95,7 @@ class HeldJoin:
         session = self._new_session(request, store, memory_bytes, row_bytes)
         cache = session.shared_cache()
         for rows in self._saved(store, memory_bytes) if fresh else self._taken_over(store):
-            if isinstance(cache, CachedTuples) and cache.cache.count < cache.cache.capacity:
+            if cache is not None and cache.count < cache.capacity:
                 self.warmed_rows += session.warm(rows)
         if self._store is not None and self._store is not store:
             self._store.close()
@@ -132,10 +131,9 @@ class HeldJoin:
     def park(self, memory_bytes: int) -> None:
         """Give up all memory but for the hottest rows, of which at most the cache's share of so many bytes is kept."""
         self._session = None
-        if isinstance(self._cache, CachedTuples):
-            cache = self._cache.cache
-            most = cache.capacity * min(memory_bytes, self._memory_bytes) // self._memory_bytes
-            self._parked = list(cache.hottest(most))
+        if self._cache is not None:
+            max_count = self._cache.capacity * min(memory_bytes, self._memory_bytes) // self._memory_bytes
+            self._parked = list(self._cache.hottest(max_count))
         self._cache = None
 
     @property
@@ -146,17 +144,16 @@ class HeldJoin:
     @property
     def cached_rows(self) -> int:
         """How many entries the cache has."""
-        return self._cache.cache.count if isinstance(self._cache, CachedTuples) else 0
+        return self._cache.count if self._cache is not None else 0
 
     def save_now_and_then(self) -> None:
         """Save what is cached for other workers, less and less often, and only if it has changed."""
-        file, store = self._file, self._store
-        if file is None or self._session is None or store is None or not isinstance(self._cache, CachedTuples):
+        file, store, cache = self._file, self._store, self._cache
+        if file is None or store is None or cache is None or self._session is None:
             return
         admissions = self._session.stats.cache_admissions
         if time.monotonic() < self._save_after or admissions == self._saved_admissions:
             return
-        cache = self._cache.cache
         file.save(cache.hottest(cache.capacity), cache.schema, store.version, store.identity)
         self._saved_admissions = admissions
         self._save_pause = min(2 * self._save_pause, _SLOWEST_SAVE_SECONDS)
