@@ -33,7 +33,7 @@ soak: install ## The reliability campaign, for hours; goes on where it was stopp
 	$(BIN)/python tests/reliability/soak.py $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 test-spark: $(SPARK_STAMP) ## The Spark tests with another PySpark, in an environment of its own: PYSPARK=4.0.1
-	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup tests/spark
+	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup tests/spark tests/pipeline tests/demo
 
 $(SPARK_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)

@@ -8,8 +8,8 @@ from semistream.core.errors import SemistreamError
 
 if TYPE_CHECKING:
     from semistream.joining import JoinedBatches, join
+    from semistream.master_table import MasterTable
     from semistream.spark.enrich import enrich
-    from semistream.store.master_table import MasterTable
 
 __version__ = "0.1.0"
 __all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join"]
@@ -18,7 +18,7 @@ _HOMES = {
     "enrich": "semistream.spark.enrich",
     "join": "semistream.joining",
     "JoinedBatches": "semistream.joining",
-    "MasterTable": "semistream.store.master_table",
+    "MasterTable": "semistream.master_table",
 }
 
 

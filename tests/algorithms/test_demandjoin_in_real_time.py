@@ -24,7 +24,7 @@ from semistream.engine.reader import PartitionReader
 from semistream.engine.sizing import Sizes
 from semistream.engine.stream_input import KeyInput
 from semistream.generator import ZipfKeys
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing import FaultyStore
 

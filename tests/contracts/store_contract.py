@@ -168,3 +168,29 @@ class StoreContract(ABC):
     def test_a_store_can_be_closed_by_a_with_statement(self, rows: pa.Table) -> None:
         with self.make(rows, "id") as store:
             assert store.row_count == len(rows)
+
+    def test_the_size_of_a_store_is_what_a_read_of_all_pages_transfers(self, store: MasterStore) -> None:
+        assert store.size_bytes == store.range_bytes(0, store.page_count - 1)
+        assert self.make_empty().size_bytes == 0
+
+    def test_a_store_has_one_identity_for_as_long_as_it_lives(self, store: MasterStore) -> None:
+        assert store.identity
+        assert store.identity == store.identity
+        assert store.identity != self.make_empty().identity
+
+    def test_no_code_has_changed_since_the_version_that_a_store_shows(self, store: MasterStore, rows: pa.Table) -> None:
+        codes = np.append(codes_of(store, rows), [-1, 10**12])
+        assert store.unchanged_since(store.version, store.identity, codes).tolist() == [True] * len(codes)
+
+    def test_any_code_may_have_changed_since_a_version_that_nobody_knows(self, store: MasterStore) -> None:
+        codes = np.arange(10, dtype=np.int64)
+        for version in (store.version, store.version + 1, 0):
+            same = store.unchanged_since(version, "of another table", codes)
+            assert (same.dtype, same.tolist()) == (np.bool_, [False] * 10)
+        assert not len(store.unchanged_since(store.version, store.identity, codes[:0]))
+
+    def make_empty(self) -> MasterStore:
+        """Return a store without rows, of a table of its own."""
+        self.directory = self.directory / "empty"
+        self.directory.mkdir()
+        return self.make(products(0), "id")

@@ -7,9 +7,9 @@ import pytest
 from store_contract import StoreContract
 
 from semistream.core.errors import SemistreamError
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream.store.counting import CountingStore
-from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.store.paged_file import PagedFileStore, build
 from semistream.store.throttling import ThrottlingStore

@@ -55,7 +55,7 @@ def test_a_table_is_built_and_joined_without_any_extra() -> None:
     [
         ("import semistream; semistream.enrich", "spark"),
         ("from semistream import enrich", "spark"),
-        ("import semistream.spark.pipeline", "spark"),
+        ("import semistream.pipeline", "spark"),
         ("import semistream.cli.main", "cli"),
         ("import semistream_lab.cost", "lab"),
         ("import semistream.testing.strategies", "testing"),

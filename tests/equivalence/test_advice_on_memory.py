@@ -15,8 +15,8 @@ from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import BudgetTooSmallError, RowTooLargeError
 from semistream.joining import join
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 
 ROWS = 20_000
 SCHEMAS = ("narrow", "strings", "nested", "wide")

@@ -12,7 +12,7 @@ import pytest
 from equivalence_runs import every_algorithm, every_how, parameters_of, standstill_fails, time_limit, weak_hash
 
 from semistream.joining import join
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 

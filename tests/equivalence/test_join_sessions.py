@@ -14,8 +14,8 @@ from semistream.core.budget import MemoryBudget
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output_plan import plan_output
 from semistream.joining import JoinSession
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 
 MASTER_ROWS = 3000

@@ -18,9 +18,9 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.engine.output_plan import plan_output
 from semistream.joining.ordered_session import OrderedSession
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream.store.counting import CountingStore
-from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 from semistream.testing.strategies import JoinCase, join_cases

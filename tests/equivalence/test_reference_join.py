@@ -16,8 +16,8 @@ from equivalence_runs import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.testing.strategies import KEY_KINDS, JoinCase, join_cases, memory_sizes
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.core.file_system import System, installed
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import manifest
-from semistream.store.paged_file.system import System, installed
 
 
 class AfterLink(System):

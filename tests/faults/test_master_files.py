@@ -17,14 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from semistream.core import durable_files as files
 from semistream.core.errors import (
     ConcurrentWriteError,
     CorruptTableError,
     MasterNotFoundError,
     SemistreamError,
 )
-from semistream.store.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, files, manifest, pins
+from semistream.master_table import MasterTable
+from semistream.store.paged_file import PagedFileStore, manifest, pins
 from semistream.store.paged_file.locks import WriterLock
 
 

@@ -12,8 +12,8 @@ from table_commands import Sample, content, rows_of, sample, save_hot_rows, save
 from watched_system import HastySystem
 
 from semistream.core.errors import SemistreamError
+from semistream.core.file_system import installed
 from semistream.store.paged_file import manifest, pins
-from semistream.store.paged_file.system import installed
 
 CASES = 105
 DAMAGES_OF_A_CASE = 100

@@ -18,7 +18,7 @@ from table_commands import COMMANDS, Command, Sample, check_afterwards, sample
 from watched_system import WAYS, CountingSystem, FailingSystem, HastySystem, Killed
 
 from semistream.core.errors import SemistreamError
-from semistream.store.paged_file.system import installed
+from semistream.core.file_system import installed
 
 _POWER_LOSSES_AT_A_CALL = 4
 _BYTECODES_OF_A_CASE = 60

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.generator import ZipfKeys
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 
 TABLES = ("plain", "wide", "hot fat rows", "growing", "nested", "3,000 matches", "1,000,000 matches")
 STREAMS = ("20 bytes", "200 bytes", "growing to 2 kB", "300 kB")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from campaign import Case, Figures, Promise
 
 from semistream.core.errors import SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import manifest
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from semistream.core.errors import MasterNotFoundError
 from semistream.engine.tuple_cache import HotRows
+from semistream.master_table import MasterTable
 from semistream.spark.hot_rows import HotRowsFile
-from semistream.store.master_table import MasterTable
 from semistream.store.paged_file import manifest, pins
+from semistream.store.tables import table_at
 
 Model = dict[int, str]
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string())])
@@ -80,7 +81,9 @@ def sample(path: Path) -> Sample:
 
 def hot_rows_file(path: Path, kind: str = "some kind of cache") -> HotRowsFile:
     """Return the file of rows that a worker has saved."""
-    return HotRowsFile(path, kind)
+    folder = table_at(path).hot_rows_folder
+    assert folder is not None
+    return HotRowsFile(folder, kind)
 
 
 def save_hot_rows(path: Path, text: str, kind: str = "some kind of cache") -> None:

@@ -13,8 +13,8 @@ from table_commands import COMMANDS
 from watched_system import WAYS
 
 import semistream as ss
+from semistream.core.file_system import installed
 from semistream.store.paged_file import pins
-from semistream.store.paged_file.system import installed
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from semistream.store.paged_file.system import System
+from semistream.core.file_system import System
 
 CALLS = (
     *("open", "close", "write", "write_at", "read_into", "sync", "link", "rename", "unlink", "make_directory"),

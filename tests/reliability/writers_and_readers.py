@@ -15,7 +15,7 @@ import pyarrow as pa
 from campaign import Case, Figures, Promise
 
 from semistream.core.errors import ConcurrentWriteError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import manifest
 
 WRITERS = 2

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
+from semistream.master_table import MasterTable
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD, BatchStatistics, of_progress
-from semistream.store.master_table import MasterTable
 from semistream.testing import joined_rows
 
 PRODUCTS = 3000

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from semistream.engine.output_plan import OutputPlan, plan_output
+from semistream.master_table import MasterTable
 from semistream.spark import task as tasks
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order, Worker
-from semistream.store.master_table import MasterTable
 
 
 def enrich_task(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _FLOATS = [0.0, -0.0, float("nan"), float("inf"), 1.5, -2.25]

@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from semistream.master_table import MasterTable
 from semistream.spark import master_build
 from semistream.spark.master_tasks import PageTask
-from semistream.store.master_table import MasterTable
 
 
 class UnluckyTask(PageTask):

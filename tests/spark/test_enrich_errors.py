@@ -111,7 +111,7 @@ def test_settings_that_make_no_sense_are_refused(stream: DataFrame, table: Path)
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="a b")
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="")
     for pin in (("name",), "name", ("name", "1"), (1, 1), True):
-        refused(InvalidSettingError, "is no pin", stream, table, pin=pin)
+        refused(InvalidSettingError, "is not a valid pin", stream, table, pin=pin)
     with pytest.raises(SemistreamError, match="tresholdd"):
         ss.enrich(stream, table, on="product_id", columns=["name"], parameters={"tresholdd": 1})
 
@@ -133,3 +133,14 @@ def test_an_error_of_enrich_shows_no_secret_of_an_address(stream: DataFrame) -> 
     with pytest.raises(SemistreamError) as raised:
         ss.enrich(stream, "postgresql://user:hunter2@localhost/db", on="product_id")
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("order", ["input", "any"])
+def test_planning_leaves_the_memory_settings_of_the_users_process_alone(
+    stream: DataFrame, table: Path, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed: list[object] = []
+    for module in ("session", "ordered_session"):
+        monkeypatch.setattr(f"semistream.joining.{module}.return_freed_memory", changed.append)
+    ss.enrich(stream, table, on="product_id", columns=["name"], order=order)
+    assert not changed

@@ -27,9 +27,10 @@ from semistream.core.errors import (
     UnknownColumnError,
 )
 from semistream.generator.sales import products
+from semistream.master_table import MasterTable
 from semistream.spark import master_build
 from semistream.spark.master_tasks import PageTask
-from semistream.store.master_table import MasterTable
+from semistream.store import build_in_parts
 
 pytestmark = pytest.mark.xdist_group("spark")
 # Workers cannot import this file.
@@ -203,7 +204,7 @@ def test_a_killed_build_leaves_the_old_version_and_the_next_one_cleans_up(
     with monkeypatch.context() as patch:
         patch.setattr(master_build, "PageTask", KilledTask)
         # A driver that dies removes nothing.
-        patch.setattr(master_build, "remove_leftovers", lambda _: [])
+        patch.setattr(build_in_parts, "remove_leftovers", lambda _: [])
         with pytest.raises(Exception, match="Python worker exited unexpectedly"):
             MasterTable.build(spark.range(2000), tmp_path / "t", "id")
     left = {path.name for path in (tmp_path / "t").iterdir()} - files - {"writer.lock", "manifest-00000001.json"}

@@ -20,7 +20,7 @@ from semistream.core.errors import (
     SchemaDriftError,
     UnknownColumnError,
 )
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 
 pytestmark = pytest.mark.xdist_group("spark")
 

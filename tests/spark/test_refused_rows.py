@@ -10,9 +10,9 @@ import pytest
 from enrich_tasks import enrich_task, handed_over, new_worker, run_task
 
 from semistream.core.errors import RowTooLargeError
+from semistream.master_table import MasterTable
 from semistream.spark.task import Pin
 from semistream.spark.worker import Order
-from semistream.store.master_table import MasterTable
 
 ORDERS: list[Order] = ["input", "any"]
 

@@ -16,8 +16,8 @@ import semistream as ss
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.engine.reader import PartitionReader
 from semistream.joining import session as sessions
+from semistream.master_table import MasterTable
 from semistream.policies.contract import PageChoice
-from semistream.store.master_table import MasterTable
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 
 MASTER_ROWS = 60_000

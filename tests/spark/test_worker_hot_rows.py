@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semistream.engine.tuple_cache import HotRows
+from semistream.master_table import MasterTable
 from semistream.spark import worker as workers
 from semistream.spark.hot_rows import HotRowsFile
-from semistream.store.master_table import MasterTable
 from semistream.testing import joined_rows, reference_join
 
 SALES = sales(0, 1000)
@@ -33,7 +33,7 @@ def hot(first: int, count: int, absent: int) -> HotRows:
 
 
 def saved(folder: Path, *parts: HotRows, version: int = 3) -> HotRowsFile:
-    file = HotRowsFile(folder, "kind")
+    file = HotRowsFile(folder / "hot", "kind")
     file.save(parts, COLUMNS, version, "the table")
     return file
 
@@ -85,7 +85,7 @@ def test_any_damage_makes_a_file_as_good_as_none(tmp_path: Path) -> None:
 def test_too_large_a_file_or_none_or_a_strange_one_is_left_alone(tmp_path: Path) -> None:
     file = saved(tmp_path, hot(0, 100, 10))
     assert loaded(file, 500) == (0, [])
-    assert loaded(HotRowsFile(tmp_path, "another kind")) == (0, [])
+    assert loaded(HotRowsFile(tmp_path / "hot", "another kind")) == (0, [])
     kept = file.path.rename(tmp_path / "elsewhere")
     file.path.symlink_to(kept)
     assert loaded(file) == (0, []), "links are not followed"
@@ -95,7 +95,7 @@ def test_too_large_a_file_or_none_or_a_strange_one_is_left_alone(tmp_path: Path)
 
 
 def test_a_folder_in_the_place_of_saved_rows_is_left_alone(tmp_path: Path) -> None:
-    file = HotRowsFile(tmp_path, "kind")
+    file = HotRowsFile(tmp_path / "hot", "kind")
     file.path.mkdir(parents=True)
     assert loaded(file) == (0, [])
 

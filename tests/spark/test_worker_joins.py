@@ -14,11 +14,12 @@ from enrich_runs import build, products, sales
 from enrich_tasks import enrich_task, handed_over, new_worker, run_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from table_without_snapshots import TableWithoutSnapshots
 
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
+from semistream.master_table import MasterTable
 from semistream.spark.task import Pin
 from semistream.spark.worker import Worker
-from semistream.store.master_table import MasterTable
 from semistream.testing import joined_rows, reference_join
 
 SALES = sales(0, 1000)
@@ -45,6 +46,23 @@ def test_a_second_task_finds_what_the_first_has_cached(tmp_path: Path) -> None:
     assert cold["cache_hits"] < 300
     assert warm["cache_hits"] + warm["absent"] + warm["null_keys"] == warm["tuples_out"] == SALES.num_rows
     assert warm["page_reads"] == warm["read_hits"] == 0
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_worker_joins_with_any_store_that_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = enrich_task(build(tmp_path), SALES.schema, pin=Pin())
+    table = TableWithoutSnapshots(products(), "product_id")
+    for module in ("task", "worker"):
+        monkeypatch.setattr(f"semistream.spark.{module}.table_at", lambda _: table)
+    for place, master in enumerate((products(), products(version=2))):
+        if place:
+            table.replace(master)
+        with pytest.warns(UserWarning, match="the newest version of the master table is read"):
+            output, _ = run_task(task, handed_over(SALES))
+        assert joined_rows(output).rows == expected(SALES, master), "rows of an earlier version were kept"
+    with pytest.warns(UserWarning, match="the newest version of the master table is read"):
+        _, told = run_task(task, handed_over(SALES))
+    assert told["page_reads"] == 0, "the cache of the same version was not kept"
 
 
 @pytest.mark.usefixtures("worker")

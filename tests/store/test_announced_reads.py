@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.errors import SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import reader as reading
 
 PAGES = 400

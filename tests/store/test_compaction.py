@@ -12,10 +12,9 @@ import pytest
 from table_model import all_rows
 
 from semistream.core.errors import CorruptTableError, SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import PagedFileStore, compaction, open_files
 from semistream.store.paged_file.compaction import files_to_fold
-from semistream.store.paged_file.unchanged import unchanged_since
 
 MEGABYTE = 1 << 20
 
@@ -204,9 +203,9 @@ def test_what_was_cached_survives_a_compaction(table: MasterTable) -> None:
     table.merge(rows([100], "merged"))
     old = opened(table)
     table.compact()
-    assert unchanged_since(opened(table), old.version, old.identity, codes).all()
+    assert opened(table).unchanged_since(old.version, old.identity, codes).all()
     table.merge(rows([200], "merged"))
-    same = unchanged_since(opened(table), old.version, old.identity, codes)
+    same = opened(table).unchanged_since(old.version, old.identity, codes)
     assert not same[200]
     assert same.mean() > 0.98
 
@@ -220,6 +219,6 @@ def test_what_a_merge_copies_is_unchanged_and_what_it_changes_is_not(table: Mast
     table.merge(rows([3500], "folding"))
     new = opened(table)
     assert len(new.manifest.files) == 1
-    same = unchanged_since(new, old.version, old.identity, codes)
+    same = new.unchanged_since(old.version, old.identity, codes)
     assert not same[3500]
     assert same[:3400].all()

@@ -28,7 +28,7 @@ from semistream.core.errors import (
     UnknownColumnError,
 )
 from semistream.core.keys import KeyCodec
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import PagedFileStore, build
 from semistream.store.paged_file import sorting as sorting_module
 

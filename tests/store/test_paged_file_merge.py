@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from table_model import all_rows
 
 from semistream.core.errors import KeyTypeError, MasterNotFoundError, NullKeyError, SchemaDriftError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import PagedFileStore
 
 SCHEMA = {"int": pa.int64(), "short": pa.int32(), "text": pa.string()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 
 
 def test_readers_see_whole_versions_while_others_merge_and_vacuum(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream.store.counting import CountingStore
-from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.store.paged_file import PagedFileStore, manifest, reader
 from semistream.store.paged_file.read_memory import ReadMemory

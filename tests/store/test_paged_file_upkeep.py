@@ -13,7 +13,7 @@ import pytest
 from table_model import all_rows
 
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import PagedFileStore, manifest
 from semistream.store.paged_file import page_index as page_index_module
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.core.file_system import System, installed
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import pins
-from semistream.store.paged_file.system import System, installed
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def rows(value: int) -> pa.Table:
 def test_a_batch_stays_with_the_version_it_was_first_pinned_to(table: MasterTable) -> None:
     assert pins.pin(table.path, "query", 0) == 1
     table.merge(rows(2))
-    assert pins.current_version(table.path) == 2
+    assert table.version == 2
     assert pins.pin(table.path, "query", 0) == 1
     assert pins.pin(table.path, "query", 1) == 2
     assert pins.pin(table.path, "other", 0) == 2

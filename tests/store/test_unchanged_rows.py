@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from table_model import all_rows
 
 from semistream.core.arrays import BoolArray, Int64Array
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import PagedFileStore, manifest
-from semistream.store.paged_file.unchanged import unchanged_since
 
 _keys = st.integers(0, 150)
 _rows = st.lists(st.tuples(_keys, st.text("ab", max_size=30)), max_size=120)
@@ -43,7 +42,7 @@ def opened(table: MasterTable, version: int) -> PagedFileStore:
 
 def unchanged(store: PagedFileStore, version: int, codes: Int64Array) -> BoolArray:
     known = version in manifest.versions(store.path)
-    return unchanged_since(store, version, manifest.load(store.path, version).identity if known else "gone", codes)
+    return store.unchanged_since(version, manifest.load(store.path, version).identity if known else "gone", codes)
 
 
 def codes_of(store: PagedFileStore, kind: str) -> dict[int, Int64Array]:
@@ -126,4 +125,4 @@ def test_nothing_is_the_same_in_a_table_that_was_built_again_in_the_same_place(t
     old = opened(MasterTable.build(rows, tmp_path / "t", "k"), 1)
     shutil.rmtree(tmp_path / "t")
     new = opened(MasterTable.build(rows, tmp_path / "t", "k"), 1)
-    assert not unchanged_since(new, 1, old.identity, np.arange(50, dtype=np.int64)).any()
+    assert not new.unchanged_since(1, old.identity, np.arange(50, dtype=np.int64)).any()

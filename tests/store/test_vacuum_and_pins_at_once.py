@@ -15,9 +15,9 @@ import pytest
 from table_model import all_rows
 
 from semistream.core.errors import ConcurrentWriteError, SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.core.file_system import System, installed
+from semistream.master_table import MasterTable
 from semistream.store.paged_file import locks, manifest, pins
-from semistream.store.paged_file.system import System, installed
 
 
 class Meanwhile(System):

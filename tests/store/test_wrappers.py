@@ -41,3 +41,11 @@ def test_a_negative_latency_or_no_bandwidth_is_refused(inside: MemoryStore) -> N
     for settings in ({"latency_seconds": -1.0}, {"bytes_per_second": 0.0}):
         with pytest.raises(InvalidSettingError):
             ThrottlingStore(inside, **settings)
+
+
+def test_a_wrapper_is_the_store_inside_to_those_who_compare_versions() -> None:
+    inside = MemoryStore.of_codes(100, row_bytes=100)
+    codes = np.arange(5, dtype=np.int64)
+    for store in (CountingStore(inside), ThrottlingStore(inside)):
+        assert (store.identity, store.size_bytes) == (inside.identity, inside.size_bytes)
+        assert store.unchanged_since(inside.version, inside.identity, codes).all()

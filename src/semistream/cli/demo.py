@@ -33,11 +33,11 @@ def demo(
     """
     from semistream.cli import demo_rendering, interruption, json_output, run_rendering
     from semistream.cli.progress import progress
-    from semistream.spark.demo import DemoFolder, DemoSettings, DemoSummary, prepare, prove, stream_sales, warm_up
-    from semistream.spark.demo.page import page
-    from semistream.spark.pipeline.running import session_of
+    from semistream.demo import DemoFolder, DemoSettings, DemoSummary, prepare, prove, stream_sales, warm_up
+    from semistream.demo.page import page
+    from semistream.master_table import MasterTable
+    from semistream.pipeline.running import session_of
     from semistream.spark.session import check_java
-    from semistream.store.master_table import MasterTable
 
     chosen = {} if algorithm is None else {"algorithm": algorithm}
     settings = DemoSettings(products=products, seconds=seconds, memory=memory, rate=rate, **chosen)

@@ -14,7 +14,7 @@ from rich.table import Table
 from semistream.cli.rendering import console, is_plain
 
 if TYPE_CHECKING:
-    from semistream.spark.demo import DemoFolder, DemoSettings, DemoSummary, Proof
+    from semistream.demo import DemoFolder, DemoSettings, DemoSummary, Proof
 
 
 def show_preparing(settings: DemoSettings) -> None:
@@ -39,7 +39,7 @@ def show_proving() -> None:
 
 def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
     """Print the numbers, the proof in one line, where everything is, and what to try next."""
-    from semistream.spark.demo.page import TRY_NEXT
+    from semistream.demo.page import TRY_NEXT
 
     out = console()
     facts = Table.grid(padding=(0, 2))

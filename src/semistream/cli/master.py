@@ -58,7 +58,7 @@ def build(
     """Build a table, or the next version of it, from all its rows."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     names = [name.strip() for part in key for name in part.split(",") if name.strip()]
     if not names:
@@ -91,7 +91,7 @@ def merge(
     """Delete, insert and replace rows by key, as the next version of a table."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     if not upserts and not deletes:
         raise InvalidSettingError("There is nothing to merge: give --upserts FILE or --deletes FILE.")
@@ -117,7 +117,7 @@ def info(
 ) -> None:
     """Say what a table consists of, without reading its pages."""
     from semistream.cli import json_output, rendering
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     found = MasterTable(path).info(version)
     if not as_json:
@@ -143,7 +143,7 @@ def verify(path: TablePath, version: Version = None) -> None:
     """Read every page of a table and check it."""
     from semistream.cli import rendering
     from semistream.cli.progress import progress
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     with progress() as reporting:
         reporting.update("Checking every page", 0, None)
@@ -156,7 +156,7 @@ def compact(path: TablePath) -> None:
     """Copy all pages of a table into one file, in their order, as its next version."""
     from semistream.cli import rendering
     from semistream.cli.progress import progress
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     table = MasterTable(path)
     before = table.info()
@@ -175,7 +175,7 @@ def restore(
     The versions in between stay until they are vacuumed. This also helps if the newest manifest is damaged.
     """
     from semistream.cli import rendering
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     table = MasterTable(path)
     rendering.show_restored(table.info(table.restore(version)), version)
@@ -202,7 +202,7 @@ def vacuum(
     What a query may replay and what somebody reads stays in any case.
     """
     from semistream.cli import rendering
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
 
     freed = MasterTable(path).vacuum(keep, keep_for=keep_for, pins_older_than=pins_older_than)
     rendering.show_vacuumed(freed)

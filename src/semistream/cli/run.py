@@ -38,20 +38,20 @@ def run(
     examples/pipeline_all_settings.toml explains all their keys.
     """
     from semistream.cli import json_output, run_rendering
-    from semistream.spark.pipeline.reading import read_description
+    from semistream.pipeline.reading import read_description
 
     description = read_description(pipeline)
     if json_file is not None:
         json_output.check_writable(json_file)
-    from semistream.spark.pipeline.checked_start import CheckedStart, check_unused
+    from semistream.pipeline.checked_start import CheckedStart, check_unused
 
     # Both are looked at once more, under the lock, when Spark is there; but Spark takes seconds to come.
     if not check:
         check_unused(description)
     CheckedStart(description, accept_moved=accept_moved)
-    from semistream.spark.pipeline.planning import plan_pipeline
-    from semistream.spark.pipeline.running import run_pipeline, session_of
-    from semistream.spark.pipeline.worker_memory import memory_warning, needed_memory
+    from semistream.pipeline.planning import plan_pipeline
+    from semistream.pipeline.running import run_pipeline, session_of
+    from semistream.pipeline.worker_memory import memory_warning, needed_memory
 
     run_rendering.show_starting(description)
     with session_of(description) as spark:

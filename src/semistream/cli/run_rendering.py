@@ -20,9 +20,9 @@ from semistream.core.budget import format_bytes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from semistream.spark.pipeline.description import PipelineDescription
-    from semistream.spark.pipeline.running import RunTotals
-    from semistream.spark.pipeline.worker_memory import WorkerMemory
+    from semistream.pipeline.description import PipelineDescription
+    from semistream.pipeline.running import RunTotals
+    from semistream.pipeline.worker_memory import WorkerMemory
     from semistream.spark.progress import BatchProgress
 
 _SECONDS_BETWEEN_LINES = 4.0

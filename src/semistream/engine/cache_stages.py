@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.engine.matching import match
@@ -15,6 +17,7 @@ from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.stream_input import Chunk
+from semistream.engine.tuple_cache import HotRows
 from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.policies.contract import Queue
@@ -97,6 +100,29 @@ class CacheStage(ABC):
 
     def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
         """Called whenever no tuple waits."""
+
+    @property
+    def count(self) -> int:
+        """How many master tuples it holds by themselves, which others can take over; none if it holds pages."""
+        return 0
+
+    @property
+    def capacity(self) -> int:
+        """How many such tuples it can hold."""
+        return 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of such tuples."""
+        return pa.schema([])
+
+    def hottest(self, max_count: int) -> Iterator[HotRows]:  # noqa: ARG002
+        """Yield at most so many such tuples, the most used ones first, as copies."""
+        return iter(())
+
+    def warm(self, rows: HotRows) -> int:  # noqa: ARG002
+        """Let tuples enter that another stage of the same columns held; return how many have."""
+        return 0
 
 
 class PinnedPages(CacheStage):

@@ -248,6 +248,25 @@ class CachedTuples(CacheStage):
         """Count admissions and evictions in other statistics from now on."""
         self._stats = stats
 
+    @property
+    def count(self) -> int:
+        """How many entries the cache has."""
+        return self.cache.count
+
+    @property
+    def capacity(self) -> int:
+        """How many entries the cache can have."""
+        return self.cache.capacity
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The cached columns."""
+        return self.cache.schema
+
+    def hottest(self, max_count: int) -> Iterator[HotRows]:
+        """Yield at most so many entries, the most used ones first, as copies."""
+        return self.cache.hottest(max_count)
+
     def warm(self, rows: HotRows) -> int:
         """Let rows enter that another cache of the same columns held; return how many have."""
         with self.cache.lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ from semistream.engine.output_plan import OutputPlan, check_join_type, plan_outp
 from semistream.engine.recipe import Recipe
 from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
+from semistream.store.tables import TableAddress, table_at
 
 Batches: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
 
@@ -28,7 +27,7 @@ On: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 def join(
     batches: Batches,
-    master: MasterTable | MasterStore | str | Path,
+    master: MasterStore | TableAddress,
     *,
     on: On,
     how: str = "inner",
@@ -169,10 +168,8 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         yield from session.run(batches, pump=self._pump)
 
 
-def _opened(master: MasterTable | MasterStore | str | Path) -> MasterStore:
-    if isinstance(master, MasterStore):
-        return master
-    return (master if isinstance(master, MasterTable) else MasterTable(master)).open()
+def _opened(master: MasterStore | TableAddress) -> MasterStore:
+    return master if isinstance(master, MasterStore) else table_at(master).open()
 
 
 def key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
-from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, ordered_sizes
+from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
 from semistream.engine.output import DeadLetters, Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.parameters import Values
@@ -56,7 +56,7 @@ class OrderedSession:
         cache: CacheStage | None = None,
     ) -> None:
         values = recipe.values(parameters)
-        check_keeps_order(recipe)
+        columns, self.sizes = columns_and_sizes(store, plan, budget, recipe=recipe, values=values)
         return_freed_memory(budget.total_bytes)
         self.store = store
         self.budget = budget
@@ -65,10 +65,6 @@ class OrderedSession:
         self._stream_schema = stream_schema
         self.dead_letters = dead_letters
         """What takes the rows that are too large for the memory; without it they are an error."""
-        names = Output.columns_of(plan, verify=not store.codec.exact)
-        columns = pa.schema([store.schema.field(name) for name in names])
-        cache_share = values[CACHE_SHARE] if values.is_given(CACHE_SHARE) else None
-        self.sizes = ordered_sizes(store, budget, columns, cache_share=cache_share)
         self.stats.memory_bytes = budget.by_component()
         if cache is None and self.sizes.cache_tuples:
             cache = self._new_cache(recipe, values, columns, seed)
@@ -209,6 +205,22 @@ class OrderedSession:
             seed=seed,
             stats=self.stats,
         )
+
+
+def columns_and_sizes(
+    store: MasterStore,
+    plan: OutputPlan,
+    budget: MemoryBudget,
+    *,
+    recipe: Recipe,
+    values: Values,
+) -> tuple[pa.Schema, OrderedSizes]:
+    """Return the master columns of a session and how it divides its memory, which is reserved; builds nothing."""
+    check_keeps_order(recipe)
+    names = Output.columns_of(plan, verify=not store.codec.exact)
+    columns = pa.schema([store.schema.field(name) for name in names])
+    cache_share = values[CACHE_SHARE] if values.is_given(CACHE_SHARE) else None
+    return columns, ordered_sizes(store, budget, columns, cache_share=cache_share)
 
 
 def check_keeps_order(recipe: Recipe) -> None:

@@ -16,7 +16,6 @@ from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
 from semistream.engine.cache_stages import CacheStage
-from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import DeadLetters
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.reader import PartitionReader
@@ -97,7 +96,7 @@ class JoinSession:
     def warm(self, rows: HotRows) -> int:
         """Let rows that another cache held enter the cache, before any run; return how many have."""
         cache = self.assembly.shared_cache()
-        return cache.warm(rows) if isinstance(cache, CachedTuples) else 0
+        return cache.warm(rows) if cache is not None else 0
 
     def run(self, batches: Iterable[pa.RecordBatch | None], *, pump: bool = False) -> Generator[pa.RecordBatch]:
         """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent."""

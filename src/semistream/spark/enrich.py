@@ -15,34 +15,32 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
-from semistream.core.budget import MemoryBudget, format_bytes, parse_bytes
+from semistream.core.budget import format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
-from semistream.core.value_widths import fixed_width
 from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.engine.recipe import Recipe
-from semistream.joining import JoinSession
 from semistream.joining.batches import On, key_pairs
-from semistream.joining.ordered_session import OrderedSession, check_keeps_order
+from semistream.joining.budget_check import check_budget
+from semistream.joining.ordered_session import check_keeps_order
 from semistream.spark.master_types import arrow_schema
 from semistream.spark.partitioning import Partitioning, partitioned
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
+from semistream.store.tables import TableAddress, local_path, table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STATISTICS = "statistics"
 _SMALLEST_MEMORY = 4_000_000
-_USUAL_TEXT_BYTES = 16
 _unnamed = itertools.count(1)
 
 
 def enrich(
     df: DataFrame,
-    master: MasterTable | str | os.PathLike[str],
+    master: TableAddress,
     *,
     on: On,
     how: str = "inner",
@@ -80,14 +78,23 @@ def enrich(
     recipe.values(parameters)  # checks them
     chosen_order = _checked_order(order, recipe)
     memory_bytes = _checked_memory(memory)
-    table = _absolute(master)
+    # By a path that means the same in a worker, whose working directory is another; links in it must stay.
+    table = Path(os.path.abspath(local_path(master)))  # noqa: PTH100
     spark_schema = StructType(list(df.schema.fields))
-    with table.open() as store:
+    with table_at(table).open() as store:
         pairs = key_pairs(on, store)
         stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
         plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
         store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
-        _check_budget(memory_bytes, store, plan, stream, recipe, parameters, chosen_order)
+        check_budget(
+            memory_bytes,
+            store,
+            plan,
+            stream,
+            recipe=recipe,
+            parameters=parameters,
+            in_order=chosen_order == "input",
+        )
         output = _output_schema(spark_schema, store, plan)
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
@@ -100,8 +107,8 @@ def enrich(
         ]
     )
     task = EnrichTask(
-        name=_operator_name(name, table.path),
-        table=table.path,
+        name=_operator_name(name, table),
+        table=table,
         pin=_pin(pin, None if df.isStreaming else version),
         algorithm=algorithm,
         parameters=dict(parameters or {}),
@@ -140,46 +147,15 @@ def _checked_order(order: str | None, recipe: Recipe) -> Order:
     return "any"
 
 
-def _check_budget(
-    memory_bytes: int,
-    store: MasterStore,
-    plan: OutputPlan,
-    stream: pa.Schema,
-    recipe: Recipe,
-    parameters: Mapping[str, float] | None,
-    order: Order,
-) -> None:
-    """Raise an error if a worker alone with this join had too little memory for rows of usual size."""
-    budget = MemoryBudget(memory_bytes)
-    if order == "input":
-        OrderedSession(store, plan, stream, recipe=recipe, budget=budget, parameters=parameters)
-        return
-    row_bytes = sum(fixed_width(field.type) or _USUAL_TEXT_BYTES for field in stream)
-    JoinSession(
-        store,
-        plan,
-        stream,
-        recipe=recipe,
-        budget=budget,
-        stream_row_bytes=row_bytes,
-        parameters=parameters,
-        finish_by_demand=True,
-    )
-
-
-def _absolute(master: MasterTable | str | os.PathLike[str]) -> MasterTable:
-    """Return the table by a path that means the same in a worker, whose working directory is another."""
-    table = master if isinstance(master, MasterTable) else MasterTable(master)
-    return MasterTable(Path(os.path.abspath(table.path)))  # noqa: PTH100 - links must stay
-
-
 def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> Pin:
     if pin is None:
         return Pin(version)
     if pin is False:
         return Pin(version, wanted=False)
     if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and isinstance(pin[1], int)):
-        raise InvalidSettingError(f"{pin!r} is no pin: give the name of the query and the number of the batch.")
+        raise InvalidSettingError(
+            f"{pin!r} is not a valid pin: give the name of the query and the number of the batch."
+        )
     return Pin(version, *pin)
 
 

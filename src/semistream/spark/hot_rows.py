@@ -16,10 +16,9 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from semistream.core import durable_files as files
 from semistream.core.errors import CorruptTableError
 from semistream.engine.tuple_cache import HotRows
-from semistream.store.paged_file import files
-from semistream.store.paged_file.layout import HOT_NAME
 
 _MAGIC = b"SSHOT1\0\0"
 _HEADER = struct.Struct("<8sIIQ")
@@ -32,8 +31,8 @@ class HotRowsFile:
     The file is replaced as a whole; a damaged or older one is as good as none. Rows are tried in order of their use.
     """
 
-    def __init__(self, table: Path, kind: str) -> None:
-        self.path = table / HOT_NAME / f"{hashlib.sha256(kind.encode()).hexdigest()[:24]}.rows"
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.path = folder / f"{hashlib.sha256(kind.encode()).hexdigest()[:24]}.rows"
 
     def save(self, rows: Iterable[HotRows], schema: pa.Schema, version: int, identity: str) -> None:
         """Replace the file; a table that cannot be written is left as it is."""

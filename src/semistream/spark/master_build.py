@@ -7,42 +7,25 @@ ones. The directory of the table must be reachable under the same path by the dr
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from semistream.core.budget import parse_bytes
+from semistream.core.durable_files import names_in, status_of
 from semistream.core.errors import InvalidSettingError, SemistreamError, UnknownColumnError
-from semistream.spark.master_tasks import (
-    CODE_COLUMN,
-    REPORT_COLUMNS,
-    ChangesTask,
-    KeyCoder,
-    PageTask,
-    Part,
-    SortedRowsTask,
-    reported_parts,
-)
+from semistream.core.spark_frames import is_spark_frame
+from semistream.spark.master_tasks import REPORT_COLUMNS, ChangesTask, PageTask, SortedRowsTask, reported_parts
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
-from semistream.store.master_table import is_spark_frame
-from semistream.store.paged_file.build import check_settings, commit_build, page_bytes_for
-from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
-from semistream.store.paged_file.duplicates import DuplicateFilter
-from semistream.store.paged_file.files import names_in, open_to_read, remove_if_possible, status_of
-from semistream.store.paged_file.layout import TEMPORARY_PREFIX
-from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
-from semistream.store.paged_file.new_version import NewVersion, remove_leftovers
-from semistream.store.paged_file.page_index import PageIndex, address
-from semistream.store.paged_file.reader import PagedFileStore
-from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.build_in_parts import BuildInParts, check_settings, page_bytes_for
+from semistream.store.merge_in_parts import MergeInParts, check_columns, delete_schema
+from semistream.store.parts import CODE_COLUMN, KeyCoder, Part, RowLayout
+from semistream.store.tables import Progress, silent
 
 _SAMPLED_ROWS = 1000
 _LATEST_NEEDS_ORDER = "or name the columns that say which row is the latest in order_by"
@@ -77,31 +60,25 @@ def build(
             f"The rows of a DataFrame have no order, so that none is the latest: set on_duplicate to 'error' or 'all', "
             f"{_LATEST_NEEDS_ORDER}."
         )
-    coder = _coder(layout, layout.coded_schema)
+    coder = KeyCoder.of(layout, layout.coded_schema)
     rows = _sorted_by_code(frame, coder, layout.order, _named(order_by), tell_apart=on_duplicate != "error")
-    with NewVersion(path.absolute(), create=True) as version:
-        (progress or silent)("reading", 0, None)
+    progress = progress or silent
+    with BuildInParts(path, layout, on_duplicate) as begun:
+        progress("reading", 0, None)
         page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame))
         task = PageTask(
-            str(version.directory),
+            str(begun.directory),
             layout.coded_schema,
-            version.number,
+            begun.version,
             layout.schema,
             layout.key,
             page_bytes,
             on_duplicate,
         )
-        try:
-            parts = _written(rows, task)
-            row_count = sum(int(part.index.row_counts.sum()) for part in parts if part.index is not None)
-            (progress or silent)("writing", row_count, row_count)
-            unique = not any(part.kept_duplicates for part in parts)
-            files = [part.file for part in parts]
-            return commit_build(version, layout, page_bytes, on_duplicate, files, _index_of(parts), unique=unique)
-        finally:
-            # Attempts that were repeated or lost leave files, and a build that failed leaves all of them.
-            with suppress(OSError):
-                remove_leftovers(version.directory)
+        parts = _written(rows, task)
+        row_count = sum(part.kept_rows for part in parts)
+        progress("writing", row_count, row_count)
+        return begun.commit(parts, page_bytes)
 
 
 def merge(
@@ -123,15 +100,14 @@ def merge(
     progress = progress or silent
     if order_by is not None and not is_spark_frame(upserts):
         raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
-    with NewVersion(path.absolute()) as version, PagedFileStore(version.directory) as old, ExitStack() as cleanup:
-        changes = _Changes(version, old, memory_bytes, progress, cleanup)
-        rule = "all" if old.manifest.on_duplicate == "all" else "latest"
+    with MergeInParts(path, memory_bytes, progress) as begun:
+        changes = _Changes(begun, progress)
+        rule = "all" if begun.keeps_all else "latest"
         if is_spark_frame(upserts) and rule == "latest" and order_by is None:
             rule = "error"
-        filtering = DuplicateFilter(old.layout, rule, advice=f"remove all but one of them, {_LATEST_NEEDS_ORDER}")
         upserted = changes.upserts(upserts, order_by, in_order=rule != "error")
         deleted = changes.deletes(deletes)
-        return apply_changes(version, old, filtering, upserted, deleted, memory_bytes, progress)
+        return begun.apply(upserted, deleted, rule=rule, advice=f"remove all but one of them, {_LATEST_NEEDS_ORDER}")
 
 
 def _expected_bytes(frame: DataFrame) -> float:
@@ -145,56 +121,37 @@ def _expected_bytes(frame: DataFrame) -> float:
 class _Changes:
     """Lets Spark code and sort changes into temporary files and reads them back; other data is sorted here."""
 
-    def __init__(
-        self, version: NewVersion, old: PagedFileStore, memory_bytes: int, progress: Progress, cleanup: ExitStack
-    ) -> None:
-        self._version = version
-        self._layout = old.layout
+    def __init__(self, begun: MergeInParts, progress: Progress) -> None:
+        self._begun = begun
+        self._layout = begun.layout
         self._progress = progress
-        self._local = ArrivingChanges(version, old, memory_bytes // 2, progress, cleanup)
-        self._prefix = f"{TEMPORARY_PREFIX}{version.token}-"
-        cleanup.callback(self._remove)
 
     def upserts(self, data: Any, order_by: str | Sequence[str] | None, *, in_order: bool) -> Iterator[pa.RecordBatch]:
         """Return the coded rows to insert or replace, by ascending code."""
         if not is_spark_frame(data):
-            return self._local.upserts(data)
+            return self._begun.sorted_upserts(data)
         layout, order = self._layout, _named(order_by)
         _check_not_streaming(data)
         check_columns(layout, arrow_schema(_only(data, [*layout.order, *order]), layout.key))
-        coder = _coder(layout, layout.coded_schema)
+        coder = KeyCoder.of(layout, layout.coded_schema)
         rows = _sorted_by_code(data, coder, layout.order, order, tell_apart=in_order)
         return self._sorted(rows, layout.coded_schema, "upserts")
 
     def deletes(self, data: Any) -> Iterator[pa.RecordBatch]:
         """Return the codes and keys to delete, by ascending code."""
         if not is_spark_frame(data):
-            return self._local.deletes(data)
+            return self._begun.sorted_deletes(data)
         layout = self._layout
         _check_not_streaming(data)
         schema = delete_schema(layout, arrow_schema(_only(data, layout.key), layout.key))
-        coder = _coder(layout, schema, drop_unusable=True)
+        coder = KeyCoder.of(layout, schema, drop_unusable=True)
         return self._sorted(_sorted_by_code(data, coder, layout.key, []), schema, "deletes")
 
     def _sorted(self, rows: DataFrame, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
         self._progress(f"reading {what}", 0, None)
-        parts = _written(rows, ChangesTask(str(self._version.directory), schema, f"{self._prefix}{what}-"))
-        return self._read(parts, what)
-
-    def _read(self, parts: Sequence[Part], what: str) -> Iterator[pa.RecordBatch]:
-        done, total = 0, sum(part.row_count for part in parts)
-        for part in parts:
-            descriptor = open_to_read(self._version.directory / part.file.name)
-            with os.fdopen(descriptor, "rb") as file, pa.ipc.open_stream(file) as batches:
-                for batch in batches:
-                    done += batch.num_rows
-                    self._progress(f"reading {what}", done, total)
-                    yield batch
-
-    def _remove(self) -> None:
-        for name in names_in(self._version.directory):
-            if name.startswith(self._prefix):
-                remove_if_possible(self._version.directory / name)
+        begun = self._begun
+        parts = _written(rows, ChangesTask(str(begun.directory), schema, f"{begun.prefix}{what}-"))
+        return begun.rows_of(parts, what)
 
 
 def _check_not_streaming(frame: DataFrame) -> None:
@@ -211,13 +168,6 @@ def _only(frame: DataFrame, names: Sequence[str]) -> StructType:
 
 def _named(order_by: str | Sequence[str] | None) -> list[str]:
     return [] if order_by is None else [order_by] if isinstance(order_by, str) else list(order_by)
-
-
-def _coder(layout: RowLayout, coded_schema: pa.Schema, *, drop_unusable: bool = False) -> KeyCoder:
-    """Return what codes rows that have the columns of a schema behind their code."""
-    places = tuple(coded_schema.get_field_index(name) - 1 for name in layout.key)
-    types = tuple(coded_schema.field(name).type for name in layout.key)
-    return KeyCoder(places, types, layout.codec.types, drop_unusable)
 
 
 def _sorted_by_code(
@@ -284,17 +234,3 @@ def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
 def _is_visible(path: Path, size_bytes: int) -> bool:
     found = status_of(path)
     return found is not None and found.st_size == size_bytes
-
-
-def _index_of(parts: Sequence[Part]) -> PageIndex:
-    """Return the pages of all parts, whose files are numbered in this order."""
-    indexes = [part.index for part in parts if part.index is not None]
-    addresses = [address(number, index.offsets) for number, index in enumerate(indexes)]
-    no_codes, no_numbers = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32)
-    return PageIndex(
-        np.concatenate([no_codes, *(index.first_codes for index in indexes)]),
-        np.concatenate([no_codes, *addresses]),
-        np.concatenate([no_numbers, *(index.lengths for index in indexes)]),
-        np.concatenate([no_numbers, *(index.row_counts for index in indexes)]),
-        np.concatenate([no_numbers, *(index.checksums for index in indexes)]),
-    )

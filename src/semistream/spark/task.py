@@ -18,7 +18,7 @@ from semistream.joining.session import typical_row_bytes
 from semistream.spark.refused_rows import RefusedRows
 from semistream.spark.statistics import TaskStatistics
 from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
-from semistream.store.paged_file import pins
+from semistream.store.tables import table_at
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Pin:
         if owner is None or batch is None:
             owner, batch = _micro_batch()
         if owner and self.wanted:
-            return pins.pin(table, owner, batch, self.version), owner, batch
+            return table_at(table).pin(owner, batch, self.version), owner, batch
         if self.version is not None:
             return self.version, owner, batch
         if self.wanted:
@@ -46,7 +46,7 @@ class Pin:
                 "pass pin=(name, batch_id) to enrich so that a replay gives the same rows.",
                 stacklevel=2,
             )
-        return pins.current_version(table), owner, batch
+        return table_at(table).current_version(), owner, batch
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
 from semistream.engine.cache_stages import CacheStage
-from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.output import Output
 from semistream.engine.output_plan import OutputPlan
 from semistream.engine.tuple_cache import HotRows
@@ -27,10 +26,7 @@ from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
 from semistream.spark.hot_rows import HotRowsFile
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore
-from semistream.store.paged_file import manifest as manifests
-from semistream.store.paged_file.unchanged import unchanged_since
+from semistream.store.tables import table_at
 
 _SPARK_VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 _IDLE_SECONDS = 600.0
@@ -74,8 +70,9 @@ class HeldJoin:
         self.warmed_rows = 0
         """Rows that the cache has taken over since it was last asked."""
         self.used = time.monotonic()
-        self._file = HotRowsFile(request.table, kind)
-        self._store: PagedFileStore | None = None
+        folder = table_at(request.table).hot_rows_folder
+        self._file = HotRowsFile(folder, kind) if folder is not None else None
+        self._store: MasterStore | None = None
         self._cache: CacheStage | None = None
         self._memory_bytes = 0
         self._parked: list[HotRows] = []
@@ -85,7 +82,7 @@ class HeldJoin:
         self._save_pause = _FIRST_SAVE_SECONDS
         self._saved_admissions = 0
 
-    def session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> Session:
+    def session(self, request: JoinRequest, store: MasterStore, memory_bytes: int, row_bytes: float) -> Session:
         """Return a session for the request; what is cached survives other versions, memory sizes and streams."""
         stream = (request.stream_schema, request.plan)
         same_table = self._store is not None and self._store.identity == store.identity
@@ -98,7 +95,7 @@ class HeldJoin:
         session = self._new_session(request, store, memory_bytes, row_bytes)
         cache = session.shared_cache()
         for rows in self._saved(store, memory_bytes) if fresh else self._taken_over(store):
-            if isinstance(cache, CachedTuples) and cache.cache.count < cache.cache.capacity:
+            if cache is not None and cache.count < cache.capacity:
                 self.warmed_rows += session.warm(rows)
         if self._store is not None and self._store is not store:
             self._store.close()
@@ -107,7 +104,7 @@ class HeldJoin:
         self._saved_admissions = session.stats.cache_admissions
         return session
 
-    def _new_session(self, request: JoinRequest, store: PagedFileStore, memory_bytes: int, row_bytes: float) -> Session:
+    def _new_session(self, request: JoinRequest, store: MasterStore, memory_bytes: int, row_bytes: float) -> Session:
         recipe, budget = algorithm_named(request.algorithm), MemoryBudget(memory_bytes)
         if request.order == "input":
             return OrderedSession(
@@ -134,42 +131,42 @@ class HeldJoin:
     def park(self, memory_bytes: int) -> None:
         """Give up all memory but for the hottest rows, of which at most the cache's share of so many bytes is kept."""
         self._session = None
-        if isinstance(self._cache, CachedTuples):
-            cache = self._cache.cache
-            most = cache.capacity * min(memory_bytes, self._memory_bytes) // self._memory_bytes
-            self._parked = list(cache.hottest(most))
+        if self._cache is not None:
+            max_count = self._cache.capacity * min(memory_bytes, self._memory_bytes) // self._memory_bytes
+            self._parked = list(self._cache.hottest(max_count))
         self._cache = None
 
     @property
-    def store(self) -> PagedFileStore | None:
+    def store(self) -> MasterStore | None:
         """The version of the master table that was used last."""
         return self._store
 
     @property
     def cached_rows(self) -> int:
         """How many entries the cache has."""
-        return self._cache.cache.count if isinstance(self._cache, CachedTuples) else 0
+        return self._cache.count if self._cache is not None else 0
 
     def save_now_and_then(self) -> None:
         """Save what is cached for other workers, less and less often, and only if it has changed."""
-        if self._session is None or self._store is None or not isinstance(self._cache, CachedTuples):
+        file, store, cache = self._file, self._store, self._cache
+        if file is None or store is None or cache is None or self._session is None:
             return
         admissions = self._session.stats.cache_admissions
         if time.monotonic() < self._save_after or admissions == self._saved_admissions:
             return
-        cache = self._cache.cache
-        store = self._store
-        self._file.save(cache.hottest(cache.capacity), cache.schema, store.version, store.identity)
+        file.save(cache.hottest(cache.capacity), cache.schema, store.version, store.identity)
         self._saved_admissions = admissions
         self._save_pause = min(2 * self._save_pause, _SLOWEST_SAVE_SECONDS)
         self._save_after = time.monotonic() + self._save_pause
 
-    def _taken_over(self, store: PagedFileStore) -> Iterable[HotRows]:
+    def _taken_over(self, store: MasterStore) -> Iterable[HotRows]:
         parked, self._parked = self._parked, []
         then = self._store if self._store is not None else store
         return (_still_true(hot, store, then.version, then.identity) for hot in parked)
 
-    def _saved(self, store: PagedFileStore, memory_bytes: int) -> Iterable[HotRows]:
+    def _saved(self, store: MasterStore, memory_bytes: int) -> Iterable[HotRows]:
+        if self._file is None:
+            return ()
         version, identity, saved = self._file.load(memory_bytes, _REFILL_SECONDS)
         return (_still_true(hot, store, version, identity) for hot in saved)
 
@@ -223,14 +220,14 @@ class Worker:
             gc.freeze()
             self._frozen = True
 
-    def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, PagedFileStore]:
-        identity = manifests.load(request.table, version).identity
+    def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, MasterStore]:
+        table = table_at(request.table)
+        identity = table.identity(version)
         for verify in (False, True):
             found = self._joins.get(request.kind(verify=verify))
             if found is not None and found.store is not None and found.store.identity == identity:
                 return found, found.store
-        store = MasterTable(request.table).open(version)
-        assert isinstance(store, PagedFileStore)
+        store = table.open(version)
         check_drift(request, store)
         kind = request.kind(verify=not store.codec.exact)
         held = self._joins.get(kind)
@@ -261,10 +258,10 @@ def check_drift(request: JoinRequest, store: MasterStore) -> None:
             )
 
 
-def _still_true(hot: HotRows, store: PagedFileStore, version: int, identity: str) -> HotRows:
+def _still_true(hot: HotRows, store: MasterStore, version: int, identity: str) -> HotRows:
     """Return the rows that are the same in the store as in the version they came from."""
-    kept = unchanged_since(store, version, identity, hot.codes)
-    absent = hot.absent_codes[unchanged_since(store, version, identity, hot.absent_codes)]
+    kept = store.unchanged_since(version, identity, hot.codes)
+    absent = hot.absent_codes[store.unchanged_since(version, identity, hot.absent_codes)]
     rows = hot.rows
     if rows is not None and not kept.all():
         rows = rows.take(pa.array(np.flatnonzero(kept)))

@@ -1,18 +1,20 @@
-"""The contract of a store: a master table that is read in pages."""
+"""The contract of a store: a master table that is read in pages, and of what opens and pins its versions."""
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.keys import KeyCodec
 from semistream.store.found_rows import RowReader
 
@@ -92,6 +94,32 @@ class MasterStore(ABC):
     capabilities: Capabilities
 
     @property
+    def identity(self) -> str:
+        """What tells this version from all others, even of a table that was removed and built again in its place.
+
+        Stores that show the same version of the same table may share it and then must have the same rows; unless a
+        store overrides this, each instance has its own.
+        """
+        return self._own_identity
+
+    @cached_property
+    def _own_identity(self) -> str:
+        return uuid.uuid4().hex
+
+    @property
+    def size_bytes(self) -> int:
+        """What a read of all pages as one range transfers."""
+        return self.range_bytes(0, self.page_count - 1) if self.page_count else 0
+
+    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:  # noqa: ARG002
+        """Say for each code whether its rows, or their absence, are known to be the same here as in another version.
+
+        `identity` is that of the other version. Must not say so of a code that has changed; may leave out codes that
+        have not. Unless a store overrides this, all codes may have changed in any other version.
+        """
+        return np.full(len(codes), identity == self.identity, dtype=np.bool_)
+
+    @property
     @abstractmethod
     def index_bytes(self) -> int:
         """The memory that the store's own index takes; it counts against the budget of a join."""
@@ -157,3 +185,39 @@ class MasterStore(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class StoredTable(ABC):
+    """A master table where it is stored: knows its versions, opens them, and pins them for queries.
+
+    Cheap to make; it reads nothing before it is asked. May be used from several threads and processes.
+    """
+
+    @abstractmethod
+    def current_version(self) -> int:
+        """Return the number of the newest version; must not be lower than it was before."""
+
+    @abstractmethod
+    def open(self, version: int | None = None, *, direct: bool = False) -> MasterStore:
+        """Return a store that shows one version: the current one unless it is named.
+
+        With `direct` reads go past the page cache of the operating system, if there is one.
+        """
+
+    def identity(self, version: int) -> str:
+        """Return the identity of a version; a table that knows it without opening the version should override this."""
+        with self.open(version) as store:
+            return store.identity
+
+    def pin(self, owner: str, batch: int, version: int | None = None) -> int:  # noqa: ARG002
+        """Return the version that a batch of a query is joined with; the first caller's `version`, or the current one.
+
+        A table with snapshots must return the same to all later callers, and must keep what it has returned while a
+        restart of the query may replay the batch. One without them has nothing to keep.
+        """
+        return self.current_version() if version is None else version
+
+    @property
+    def hot_rows_folder(self) -> Path | None:
+        """Where workers save the rows they have cached for workers that start later; None if they save none."""
+        return None

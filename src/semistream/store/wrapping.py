@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.store.contract import MasterStore, PageSet
 
 
@@ -19,6 +19,20 @@ class WrappingStore(MasterStore):
         self.page_count = inside.page_count
         self.unique = inside.unique
         self.capabilities = inside.capabilities
+
+    @property
+    def identity(self) -> str:
+        """That of the store inside."""
+        return self.inside.identity
+
+    @property
+    def size_bytes(self) -> int:
+        """What a read of all pages inside transfers."""
+        return self.inside.size_bytes
+
+    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:
+        """Say of which codes the store inside knows that they are the same."""
+        return self.inside.unchanged_since(version, identity, codes)
 
     @property
     def index_bytes(self) -> int:

@@ -95,7 +95,7 @@ class TableSize:
     @classmethod
     def of(cls, store: MasterStore) -> TableSize:
         """Return the mean sizes of a store."""
-        total = store.range_bytes(0, store.page_count - 1)
+        total = store.size_bytes
         return cls(store.row_count, round(total / store.row_count), round(total / store.page_count))
 
 

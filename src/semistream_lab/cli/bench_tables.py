@@ -13,8 +13,8 @@ import pyarrow as pa
 from semistream.cli.progress import Progress
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream.store.throttling import ThrottlingStore
 from semistream_lab.cli.bench_plan import BenchPlan, ClockKind, StoreKind

@@ -67,7 +67,7 @@ def calibrate(
 def _measured(
     master: Path | None, folder: Path | None, size_bytes: int, direct: bool | None, name: str, report: Progress
 ) -> Calibration:
-    from semistream.store.master_table import MasterTable
+    from semistream.master_table import MasterTable
     from semistream_lab.cost.calibrate import build_scratch_table, calibrate
 
     with ExitStack() as cleanup:

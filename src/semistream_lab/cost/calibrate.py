@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from semistream.core.costs import CostProfile
 from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 from semistream_lab.cost.bare_rounds import measure_round
 from semistream_lab.cost.machine import this_machine
 from semistream_lab.cost.processor_times import measure_processor

@@ -73,7 +73,7 @@ def divide(
         seed=0,
         values=assembly.values,
         costs=costs,
-        partition_bytes=table.range_bytes(0, table.page_count - 1) / table.page_count * sizes.pages_per_read,
+        partition_bytes=table.size_bytes / table.page_count * sizes.pages_per_read,
         run_partitions=sizes.run_partitions,
         cache_tuples=sizes.cache_tuples,
     )

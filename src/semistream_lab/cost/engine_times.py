@@ -272,7 +272,7 @@ def can_be_timed(recipe: Recipe) -> bool:
 
 def _setting(store: MasterStore, assembly: Assembly, seed: int) -> Setting:
     sizes = assembly.sizes
-    page_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
+    page_bytes = store.size_bytes / store.page_count
     return Setting(
         partition_count=assembly.reader.partition_count,
         waiting_slots=sizes.waiting_slots,

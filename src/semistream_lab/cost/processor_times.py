@@ -88,7 +88,7 @@ class _Parts:
     def __init__(self, store: MasterStore, tuples: int, random: np.random.Generator) -> None:
         if not store.page_count:
             raise InvalidSettingError("A master table without rows has no keys to time: give one that has rows.")
-        page_bytes = store.range_bytes(0, store.page_count - 1) / store.page_count
+        page_bytes = store.size_bytes / store.page_count
         self._partition_map = Partitions(store, max(1, round(_READ_BYTES / page_bytes)))
         self._codes = random.choice(_sampled_codes(store, random), tuples)
         self._references = np.arange(tuples, dtype=np.int64)

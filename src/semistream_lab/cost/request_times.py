@@ -90,7 +90,7 @@ class _Kind:
 def _kinds(store: MasterStore, sizes_bytes: Sequence[int], in_flight: Sequence[int]) -> list[_Kind]:
     if not store.page_count:
         raise InvalidSettingError("A master table without rows has nothing to read: give one that has rows.")
-    table_bytes = store.range_bytes(0, store.page_count - 1)
+    table_bytes = store.size_bytes
     page_bytes = table_bytes / store.page_count
     kinds: dict[tuple[int, int, bool], _Kind] = {}
     for size in sizes_bytes:

@@ -7,8 +7,8 @@ from pathlib import Path
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.costs import SSD
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 from semistream_lab.cost.situation import Situation
 from semistream_lab.cost.tuner import tuned_parameters
 
@@ -30,7 +30,7 @@ def parameters_for(
     store = _opened(master)
     if not store.row_count:
         return {}
-    table_bytes = store.range_bytes(0, store.page_count - 1)
+    table_bytes = store.size_bytes
     situation = Situation(
         store.row_count,
         parse_bytes(memory),

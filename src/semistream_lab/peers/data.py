@@ -16,7 +16,7 @@ from semistream.core.arrays import Float64Array, Int64Array, UInt64Array
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.generator.zipf import IntegralZipf
-from semistream.store.paged_file.build import check_page_bytes
+from semistream.store.tables import check_page_bytes
 
 PAYLOAD = ("supplier", "price", "stock", "text")
 STREAM_COLUMNS = ("value", "key")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream_lab.peers.data import PeerData
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from command_line import fail, flat_objects, run, succeed
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.recipe import Recipe
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream_lab.cli.bench_keys import DrawnKeys
 from semistream_lab.measurement import Measurement, measure
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from command_line import fail, flat_objects, succeed
 
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream_lab.cli.calibrate_rendering import in_units
 from semistream_lab.cost.calibrate import build_scratch_table
 from semistream_lab.cost.profile_files import find_profile

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from command_line import fail, flat_objects, succeed
 
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 
 SMALL = ("--master-rows", "20000", "--memory", "1MB")
 

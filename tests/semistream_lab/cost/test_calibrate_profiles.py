@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from semistream.core.costs import PAPERS, PROFILES, CostProfile
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost.calibrate import build_scratch_table, calibrate
 from semistream_lab.cost.machine import Machine, this_machine

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from semistream.core.errors import InvalidSettingError
 from semistream.generator.zipf import IntegralZipf
-from semistream.store.master_table import MasterTable
+from semistream.master_table import MasterTable
 from semistream_lab.peers.data import (
     PAYLOAD,
     STREAM_COLUMNS,

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from semistream.core import durable_files as files
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
-from semistream.store.paged_file import files
 from semistream.store.paged_file.coding import Progress, coded_rows, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter, check_rule
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from semistream.core import durable_files as files
 from semistream.core.errors import ConcurrentWriteError, SemistreamError
-from semistream.store.paged_file import files
+from semistream.core.file_system import system
 from semistream.store.paged_file.layout import LOCK_NAME, manifest_name
-from semistream.store.paged_file.system import system
 
 _HELD_BY_OTHERS = (errno.EWOULDBLOCK, errno.EACCES)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF)

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from semistream.core import durable_files as files
 from semistream.core.errors import ConcurrentWriteError, CorruptTableError, MasterNotFoundError
-from semistream.store.paged_file import files
 from semistream.store.paged_file.layout import (
     FORMAT,
     TEMPORARY_PREFIX,

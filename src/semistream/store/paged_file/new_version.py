@@ -11,8 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from semistream.core import durable_files as files
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
-from semistream.store.paged_file import files, layout, manifest
+from semistream.store.paged_file import layout, manifest
 from semistream.store.paged_file.locks import WriterLock
 from semistream.store.paged_file.manifest import Manifest, TableFile
 from semistream.store.paged_file.page_index import PageIndex, write_index

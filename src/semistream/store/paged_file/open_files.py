@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from semistream.core import durable_files as files
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import CorruptTableError, SemistreamError
-from semistream.store.paged_file import files
 from semistream.store.paged_file.layout import HEADER_BYTES, PAGES_MAGIC, decode_header
 from semistream.store.paged_file.manifest import TableFile
 from semistream.store.paged_file.page_index import file_of

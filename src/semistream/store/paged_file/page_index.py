@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semistream.core.arrays import Int64Array, UInt32Array
+from semistream.core.durable_files import read_file, write_durably
 from semistream.core.errors import CorruptTableError
-from semistream.store.paged_file.files import read_file, write_durably
 from semistream.store.paged_file.layout import HEADER_BYTES, INDEX_MAGIC, FileHeader, decode_header, encode_header
 from semistream.store.paged_file.manifest import Manifest, TableFile
 

@@ -24,8 +24,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from semistream.core import durable_files as files
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
-from semistream.store.paged_file import files, manifest
+from semistream.store.paged_file import manifest
 from semistream.store.paged_file.layout import PINS_NAME, manifest_name
 
 HONOURED = 2
@@ -136,11 +137,6 @@ def remove_half_written(table: Path, *, now: float | None = None) -> None:
             status = files.status_of(folder / name) if _HALF_WRITTEN.fullmatch(name) else None
             if status is not None and moment - status.st_mtime > _HALF_WRITTEN_SECONDS:
                 files.remove_if_possible(folder / name)
-
-
-def current_version(table: Path) -> int:
-    """Return the newest version; what a reader without a pin sees."""
-    return manifest.current(table).version
 
 
 def _put_if_absent(path: Path, version: int) -> bool:

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from semistream.core.durable_files import read_into
 from semistream.core.errors import CorruptTableError
 from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
 from semistream.store.found_rows import RowReader
 from semistream.store.paged_file import manifest as manifests
 from semistream.store.paged_file.checking import TOO_SHORT, checked_codes
 from semistream.store.paged_file.fetching import announce_extents, read_extents
-from semistream.store.paged_file.files import read_into
 from semistream.store.paged_file.locks import Lease
 from semistream.store.paged_file.manifest import Manifest
 from semistream.store.paged_file.open_files import OpenFiles
@@ -30,6 +30,7 @@ from semistream.store.paged_file.placing import PlacedPages, count_pages, place_
 from semistream.store.paged_file.read_memory import ReadMemory
 from semistream.store.paged_file.row_layout import RowLayout
 from semistream.store.paged_file.row_reader import FileRowReader
+from semistream.store.paged_file.unchanged import unchanged_codes
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
@@ -75,8 +76,12 @@ class PagedFileStore(MasterStore):
 
     @property
     def identity(self) -> str:
-        """What tells this version from all others, even of a table that was removed and built again in its place."""
+        """What tells this version from all others; stands in its manifest."""
         return self.manifest.identity
+
+    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:
+        """Say for each code whether it is on the same page as in another version; costs a read of that one's index."""
+        return unchanged_codes(self.path, self.manifest, self._entries, version, identity, codes)
 
     @property
     def entries(self) -> PageIndex:

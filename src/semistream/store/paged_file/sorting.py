@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from semistream.core import durable_files as files
 from semistream.core.arrays import Int64Array
-from semistream.store.paged_file import files
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.packing import codes_of
 from semistream.store.paged_file.page import decode, encode

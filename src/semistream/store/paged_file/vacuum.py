@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from semistream.core import durable_files as files
 from semistream.core.durations import format_seconds, parse_seconds
 from semistream.core.errors import CorruptTableError, InvalidSettingError
-from semistream.store.paged_file import files, layout, manifest, pins
+from semistream.store.paged_file import layout, manifest, pins
 from semistream.store.paged_file.locks import taken_alone
 from semistream.store.paged_file.manifest import Manifest
 from semistream.store.paged_file.new_version import NewVersion, check_sizes, names_of

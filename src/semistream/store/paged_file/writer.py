@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from semistream.core import durable_files as files
 from semistream.core.arrays import BoolArray
 from semistream.core.errors import RowTooLargeError
-from semistream.store.paged_file import files, layout
+from semistream.store.paged_file import layout
 from semistream.store.paged_file.manifest import TableFile
 from semistream.store.paged_file.packing import PagePacker
 from semistream.store.paged_file.page import encode_within

@@ -15,8 +15,8 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.engine.recipe import Recipe
 from semistream.generator import Workload, ZipfKeys
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
-from semistream.store.master_table import MasterTable
 from semistream_lab.cost.engine_times import EngineTimes, can_be_timed
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.point import Point, Row, Scalar
@@ -139,7 +139,7 @@ def _engine_times(
 def _table_sizes(store: MasterStore) -> dict[str, Scalar]:
     """Return the sizes of rows and pages in the file."""
     rows_per_page = -(-store.row_count // store.page_count)
-    row_bytes = max(1, round(store.range_bytes(0, store.page_count - 1) / store.row_count))
+    row_bytes = max(1, round(store.size_bytes / store.row_count))
     return dict(zip(TABLE_SIZES, (row_bytes, row_bytes * rows_per_page), strict=True))
 
 

@@ -1,0 +1,14 @@
+"""The demo: generated sales, enriched from a product master into a warehouse, with a proof and a page about it."""
+
+from __future__ import annotations
+
+from semistream.core.extras import require
+
+require("pyspark", extra="spark", purpose="The demo")
+
+from semistream.demo.folder import DemoFolder  # noqa: E402
+from semistream.demo.proof import Proof, prove  # noqa: E402
+from semistream.demo.running import DemoSettings, prepare, stream_sales, warm_up  # noqa: E402
+from semistream.demo.summary import DemoSummary  # noqa: E402
+
+__all__ = ["DemoFolder", "DemoSettings", "DemoSummary", "Proof", "prepare", "prove", "stream_sales", "warm_up"]

@@ -1,0 +1,106 @@
+"""The numbers of batches that a checkpoint and what was written with it have, and whether they fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from semistream.pipeline import places
+from semistream.pipeline.description import PipelineDescription
+from semistream.pipeline.failures import CheckpointMismatchError
+from semistream.spark.session import java_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Listing: TypeAlias = Callable[[str], Sequence[str] | None]
+"""Returns the names in a folder, none if it does not exist, None if it cannot say."""
+
+ANEW = "start anew with another checkpoint and another path in [sink]"
+_LOG_ENTRY = re.compile(r"(\d{1,18})(\.compact)?")
+_LETTERS = re.compile(r"batch=(\d{1,18})")
+
+
+@dataclass(frozen=True)
+class BatchNumbers:
+    """How far a pipeline has come, as each of its folders tells it; -1 before the first batch, None if unknown."""
+
+    finished: int | None
+    """The last batch that Spark counts as done."""
+    written: int | None
+    """The last batch that the table of the sink has: Spark skips all batches up to it."""
+    lettered: int | None
+    """The last batch that has dead letters."""
+    planned: int | None
+    """The last batch whose input Spark has fixed; it may not have been written yet."""
+    planned_letters: int | None
+
+    @classmethod
+    def read(cls, description: PipelineDescription, names_in: Listing) -> BatchNumbers:
+        """Return the numbers as they are now."""
+        checkpoint, sink, letters = description.checkpoint, description.sink.path, description.source.dead_letters
+        # In this order, so that a query that is running meanwhile does not look like a mismatch.
+        return cls(
+            finished=_newest(names_in(f"{checkpoint}/commits")),
+            written=_newest(names_in(f"{sink}/_spark_metadata")) if sink is not None else None,
+            lettered=_newest(names_in(letters), _LETTERS) if letters is not None else None,
+            planned=_newest(names_in(f"{checkpoint}/offsets")),
+            planned_letters=_newest(names_in(f"{checkpoint}/dead_letters/offsets")),
+        )
+
+    def check(self, description: PipelineDescription) -> None:
+        """Raise CheckpointMismatchError if Spark would leave rows out, fail later, or write over dead letters."""
+        checkpoint, sink, letters = description.checkpoint, description.sink.path, description.source.dead_letters
+        if self.written is not None and self.planned is not None and self.written > self.planned:
+            if self.planned < 0:
+                raise CheckpointMismatchError(
+                    f"The table {sink} was written with another checkpoint than {checkpoint}, which is empty: restore "
+                    f"that checkpoint, or write to another path in [sink]."
+                )
+            raise CheckpointMismatchError(
+                f"The table {sink} has batches up to {self.written}, but the checkpoint {checkpoint} only up to "
+                f"{self.planned}, so that Spark would leave rows out: restore the checkpoint that goes with the "
+                f"table, or {ANEW}."
+            )
+        if self.written is not None and self.finished is not None and self.written < self.finished:
+            held = f"ends with batch {self.written}" if self.written >= 0 else "has none"
+            raise CheckpointMismatchError(
+                f"The checkpoint {checkpoint} has finished batches up to {self.finished}, but the table {sink} "
+                f"{held}: restore the table that goes with the checkpoint, or {ANEW}."
+            )
+        if self.lettered is not None and self.planned_letters is not None and self.lettered > self.planned_letters:
+            raise CheckpointMismatchError(
+                f"{letters} has dead letters of batch {self.lettered}, but the checkpoint {checkpoint} would write "
+                f"over them: restore the checkpoint that goes with them, or give another folder in [source] "
+                f"dead_letters."
+            )
+
+
+def local_names(folder: str) -> list[str] | None:
+    """Return the names in a folder of this machine."""
+    if not places.is_local(folder):
+        return None
+    try:
+        return [entry.name for entry in Path(folder).iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def names_by_spark(spark: SparkSession) -> Listing:
+    """Return what lists folders wherever Spark can write, with the settings that Spark has for that."""
+
+    def names_in(folder: str) -> list[str]:
+        path = java_of(spark).org.apache.hadoop.fs.Path(folder)
+        files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+        return [status.getPath().getName() for status in files.listStatus(path)] if files.exists(path) else []
+
+    return names_in
+
+
+def _newest(names: Sequence[str] | None, pattern: re.Pattern[str] = _LOG_ENTRY) -> int | None:
+    if names is None:
+        return None
+    return max((int(found[1]) for name in names if (found := pattern.fullmatch(name))), default=-1)

@@ -1,0 +1,114 @@
+"""The steps of a pipeline between the join and the sink, on DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql.types import TimestampType
+
+from semistream.core.errors import InvalidSettingError, NameClashError, UnknownColumnError
+from semistream.pipeline.description import (
+    DropColumns,
+    DropDuplicates,
+    KeepRows,
+    RenameColumns,
+    SelectColumns,
+    SetColumns,
+    Step,
+)
+from semistream.pipeline.failures import first_sentence
+from semistream.pipeline.reading_steps import step_name
+from semistream.pipeline.toml_table import suggestion
+from semistream.spark.session import java_of
+
+# They run any static method of Java that is on the class path, so that an expression could do anything.
+_CODE_RUNNERS = {"reflect", "java_method", "try_reflect"}
+
+
+def apply_steps(rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
+    """Return the rows after all steps; each is analysed at once, so that an error names its step."""
+    for number, step in enumerate(steps, start=1):
+        where = step_name(number)
+        try:
+            rows = _applied(rows, step, where)
+        except PySparkException as error:
+            raise InvalidSettingError(f"{where} {first_sentence(error)}.") from None
+    return rows
+
+
+def _applied(rows: DataFrame, step: Step, where: str) -> DataFrame:
+    match step:
+        case SetColumns(expressions):
+            for name, text in expressions.items():
+                check_expression(rows.sparkSession, text, f"{where} set {name}")
+            return rows.withColumns({name: F.expr(text) for name, text in expressions.items()})
+        case KeepRows(condition):
+            check_expression(rows.sparkSession, condition, f"{where} filter")
+            return rows.where(F.expr(condition))
+        case DropColumns(names):
+            _check_columns(rows, names, f"{where} drop")
+            if len(names) == len(rows.columns):
+                raise InvalidSettingError(f"{where} drop leaves no column: keep at least one.")
+            return rows.drop(*names)
+        case RenameColumns(names):
+            _check_columns(rows, tuple(names), f"{where} rename")
+            renamed = rows.withColumnsRenamed(dict(names))
+            check_distinct(renamed, f"{where} rename")
+            return renamed
+        case SelectColumns(names):
+            _check_columns(rows, names, f"{where} select")
+            return rows.select(*(F.col(quoted(name)) for name in names))
+        case DropDuplicates(on, within, time):
+            _check_columns(rows, (*on, time), f"{where} drop_duplicates")
+            if not isinstance(rows.schema[time].dataType, TimestampType):
+                raise InvalidSettingError(f"{where} drop_duplicates time must be a column of type TIMESTAMP.")
+            return rows.withWatermark(time, within).dropDuplicatesWithinWatermark(list(on))
+
+
+def check_expression(spark: SparkSession, text: str, where: str) -> None:
+    """Raise an error unless a text is one expression over columns, without queries and without calls of Java."""
+    try:
+        parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(text)
+    except PySparkException as error:
+        raise InvalidSettingError(f"{where} is not one SQL expression: {first_sentence(error)}.") from None
+    plan_holders = java_of(spark).java.lang.Class.forName("org.apache.spark.sql.catalyst.expressions.PlanExpression")
+    _check_parsed(parsed, plan_holders, where)
+
+
+def _check_parsed(expression: Any, plan_holders: Any, where: str) -> None:
+    if plan_holders.isInstance(expression):
+        raise InvalidSettingError(f"{where} has a query in it: write an expression over the columns only.")
+    kind = expression.getClass().getSimpleName()
+    if kind == "UnresolvedStar":
+        raise InvalidSettingError(f"{where} has a '*' in it: name the columns.")
+    if kind == "UnresolvedFunction":
+        name = expression.nameParts().last().lower()
+        if name in _CODE_RUNNERS:
+            raise InvalidSettingError(f"{where} calls {name}, which can run any code: use another function.")
+    children = expression.children()
+    for index in range(children.size()):
+        _check_parsed(children.apply(index), plan_holders, where)
+
+
+def quoted(name: str) -> str:
+    """Return a name that Spark takes as one column, whatever dots are in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def check_distinct(rows: DataFrame, where: str) -> None:
+    """Raise an error if two columns have one name; Spark does not tell capitals from small letters."""
+    seen: set[str] = set()
+    for name in rows.columns:
+        if name.lower() in seen:
+            raise NameClashError(f"{where} makes two columns {name!r}: give one of them another name.")
+        seen.add(name.lower())
+
+
+def _check_columns(rows: DataFrame, names: Sequence[str], where: str) -> None:
+    for name in names:
+        if name not in rows.columns:
+            raise UnknownColumnError(f"{where} names {name!r}, which is no column: {suggestion(name, rows.columns)}")

@@ -1,0 +1,174 @@
+"""Parts of a table that several processes write: each turns sorted rows into a file of its own and reports it.
+
+An attempt that is repeated or lost leaves at most a file that nobody names. What becomes of the parts is in
+`build_in_parts.py` and `merge_in_parts.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core import durable_files as files
+from semistream.core.keys import KeyCodec
+from semistream.store.paged_file import layout as file_layout
+from semistream.store.paged_file.build import write_pages
+from semistream.store.paged_file.coding import check_required, null_key_error
+from semistream.store.paged_file.manifest import TableFile
+from semistream.store.paged_file.page_index import PageIndex
+from semistream.store.paged_file.row_layout import RowLayout, stored_column
+
+__all__ = ["CODE_COLUMN", "ArrivingRows", "KeyCoder", "Part", "RowLayout", "write_changes", "write_data"]
+
+CODE_COLUMN = "code"
+_LARGE_NUMBERS, _SMALL_NUMBERS = ("first_codes", "offsets"), ("lengths", "row_counts", "checksums")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of rows, sorted by code, that a process has written."""
+
+    file: TableFile
+    row_count: int
+    first_code: int
+    last_code: int
+    kept_duplicates: bool = False
+    index: PageIndex | None = None
+    """The pages of a data file, which has the number 0 in it."""
+
+    @property
+    def kept_rows(self) -> int:
+        """How many rows its pages have: fewer than came, if of the rows of a key only the latest is kept."""
+        return int(self.index.row_counts.sum()) if self.index is not None else 0
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the part as numbers, texts and bytes by name, of which those of the index may be missing."""
+        fields: dict[str, Any] = {
+            "name": self.file.name,
+            "size_bytes": self.file.size_bytes,
+            "row_count": self.row_count,
+            "first_code": self.first_code,
+            "last_code": self.last_code,
+            "kept_duplicates": self.kept_duplicates,
+        }
+        if self.index is not None:
+            for name in _LARGE_NUMBERS:
+                fields[name] = getattr(self.index, name).astype("<i8").tobytes()
+            for name in _SMALL_NUMBERS:
+                fields[name] = getattr(self.index, name).astype("<u4").tobytes()
+        return fields
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, Any]) -> Part:
+        """Return the part that was told as fields."""
+        index = None
+        if fields["first_codes"] is not None:
+            large = (np.frombuffer(fields[name], dtype="<i8") for name in _LARGE_NUMBERS)
+            small = (np.frombuffer(fields[name], dtype="<u4") for name in _SMALL_NUMBERS)
+            index = PageIndex(*large, *small)
+        return cls(
+            TableFile(fields["name"], fields["size_bytes"]),
+            fields["row_count"],
+            fields["first_code"],
+            fields["last_code"],
+            fields["kept_duplicates"],
+            index,
+        )
+
+
+@dataclass(frozen=True)
+class KeyCoder:
+    """Puts the key code in front of each row; a row whose key nobody can equal gets none, or is left out."""
+
+    key_places: tuple[int, ...]
+    key_types: tuple[pa.DataType, ...]
+    """The types in which the key columns are stored."""
+    code_types: tuple[pa.DataType, ...]
+    """The types of the key columns in the table."""
+    drop_unusable: bool = False
+
+    @classmethod
+    def of(cls, layout: RowLayout, coded_schema: pa.Schema, *, drop_unusable: bool = False) -> KeyCoder:
+        """Return what codes rows that have the columns of a schema behind their code."""
+        places = tuple(coded_schema.get_field_index(name) - 1 for name in layout.key)
+        types = tuple(coded_schema.field(name).type for name in layout.key)
+        return cls(places, types, layout.codec.types, drop_unusable)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield each batch with its codes."""
+        codec = KeyCodec(self.code_types)
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            places = zip(self.key_places, self.key_types, strict=True)
+            encoded = codec.encode([stored_column(batch.column(place), data_type) for place, data_type in places])
+            unusable = None if encoded.usable is None else ~encoded.usable
+            codes = pa.array(encoded.codes, mask=unusable)
+            coded = pa.RecordBatch.from_arrays([codes, *batch.columns], names=[CODE_COLUMN, *batch.schema.names])
+            yield coded.filter(pa.array(encoded.usable)) if self.drop_unusable and unusable is not None else coded
+
+
+class ArrivingRows:
+    """Sorted rows as coded rows; may be iterated once, and knows their codes and number afterwards."""
+
+    def __init__(self, coded_schema: pa.Schema, first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> None:
+        self.coded_schema = coded_schema
+        self._first = first
+        self._others = others
+        self.row_count = 0
+        self.first_code = 0
+        self.last_code = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        null_count = 0
+        batch: pa.RecordBatch | None = self._first
+        while batch is not None:
+            codes = batch.column(0)
+            # Rows without a code come first and in one part, so that this counts all there are.
+            null_count += codes.null_count
+            if not null_count:
+                yield self._coded(batch)
+            batch = next(self._others, None)
+        if null_count:
+            raise null_key_error(null_count)
+
+    def _coded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        # Behind the columns of the table come those that were only needed for sorting.
+        pairs = zip(self.coded_schema, batch.columns, strict=False)
+        columns = [stored_column(column, field.type) for field, column in pairs]
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.coded_schema)
+        check_required(rows)
+        if not self.row_count:
+            self.first_code = columns[0][0].as_py()
+        self.last_code = columns[0][-1].as_py()
+        self.row_count += rows.num_rows
+        return rows
+
+
+def write_data(
+    directory: Path, version: int, layout: RowLayout, page_bytes: int, on_duplicate: str, rows: ArrivingRows
+) -> Part:
+    """Write rows as pages into a data file of a version that is being built."""
+    path = directory / file_layout.data_name(version, uuid.uuid4().hex[:8])
+    pages = write_pages(path, layout, page_bytes, on_duplicate, rows)
+    return Part(pages.file, rows.row_count, rows.first_code, rows.last_code, pages.kept_duplicates, pages.index)
+
+
+def write_changes(directory: Path, prefix: str, rows: ArrivingRows) -> Part:
+    """Write rows into a temporary file, from which they are merged."""
+    path = directory / f"{prefix}{uuid.uuid4().hex}"
+    try:
+        with BufferedWriter(files.NewFile(path)) as file, pa.ipc.new_stream(file, rows.coded_schema) as writer:
+            for batch in rows:
+                writer.write_batch(batch)
+    except BaseException:
+        files.remove_if_possible(path)
+        raise
+    return Part(TableFile(path.name, path.stat().st_size), rows.row_count, rows.first_code, rows.last_code)
