@@ -6,7 +6,7 @@ Whatever asks about a parameter (the checks of what users give, the list on the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Generic, Self, TypeVar, cast
@@ -167,10 +167,6 @@ class Values:
     def __getitem__(self, parameter: Parameter[Value]) -> Value:
         """Return the value of a parameter, in the type of its kind."""
         return cast(Value, self._values[parameter.name])
-
-    def __iter__(self) -> Iterator[str]:
-        """Name the parameters."""
-        return iter(self._values)
 
     def is_given(self, parameter: Parameter[float]) -> bool:
         """Say whether a value was given; otherwise the default holds."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from semistream.algorithms.meshjoin import PARTS
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
@@ -105,7 +106,7 @@ def _assembly(point: Point, algorithm: str, clock: ModelClock) -> tuple[Assembly
         reference = Assembly(
             algorithm_named("hybridjoin"), store, MemoryBudget(point.memory_bytes), clock, accounting="papers"
         )
-        parameters = {"parts": store.page_count / reference.sizes.pages_per_read}
+        parameters = {PARTS.name: max(1, round(store.page_count / reference.sizes.pages_per_read))}
     assembly = Assembly(
         recipe, store, MemoryBudget(point.memory_bytes), clock, accounting="papers", parameters=parameters
     )
