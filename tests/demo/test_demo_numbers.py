@@ -135,3 +135,8 @@ def test_rows_that_were_not_compared_prove_nothing() -> None:
     assert not Proof(5, 5, problem="the rows cannot be read.").holds
     with pytest.raises(InvalidSettingError):
         DemoSettings(seconds=float("nan"))
+
+
+def test_the_axis_of_numbers_next_to_nothing_ends_at_one() -> None:
+    chart = Chart("t", "n", [0.0], [Series("a", [5e-324], "first")], str)
+    assert "1.0" in [element.text for element in ElementTree.fromstring(chart.svg()).iter()]

@@ -11,6 +11,8 @@ from typing import Literal
 _WIDTH, _HEIGHT = 560, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 34
 _MOST_BAR_WIDTH = 14.0
+_NEXT_TO_NOTHING = 1e-300
+"""Parts of anything smaller may be 0, which has no logarithm."""
 _STEPS = (1, 2, 2.5, 5, 10)
 
 
@@ -143,7 +145,7 @@ def _drawn(
 
 def _marks(highest: float, wanted: int = 4) -> list[float]:
     """Return round numbers from 0 up to the first that is not below `highest`."""
-    if highest <= 0:
+    if highest < _NEXT_TO_NOTHING:
         return [0.0, 1.0]
     rough = highest / wanted
     power = 10.0 ** math.floor(math.log10(rough))
