@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,8 +38,11 @@ class SparkRun:
     rows: int
 
 
-def measure(run: SparkRun, timeout_seconds: float = 900) -> dict[str, Any]:
-    """Enrich in another process and return its figures; an error is raised here."""
+def measure(run: SparkRun, timeout_seconds: float = 900, *, again: int = 2) -> dict[str, Any]:
+    """Enrich in another process and return its figures; an error is raised here.
+
+    An enrichment for which the worker compiled kernels, because none had needed them before, is done again.
+    """
     done = subprocess.run(
         [sys.executable, __file__],
         input=json.dumps(asdict(run)),
@@ -50,6 +54,8 @@ def measure(run: SparkRun, timeout_seconds: float = 900) -> dict[str, Any]:
     if done.returncode:
         raise AssertionError(f"the enrichment failed: {done.stderr.strip()[-2000:]}")
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if figures["compiled"] and again:  # what the compiler takes is not the join's; next time the kernels are there
+        return measure(run, timeout_seconds, again=again - 1)
     return figures
 
 
@@ -91,11 +97,20 @@ def _high_water(worker: psutil.Process) -> int:
     return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
+def _compiled_kernels() -> int:
+    """Return how many kernels have been compiled so far, by whichever process."""
+    import semistream
+
+    folders = [Path(semistream.__file__).parent, *map(Path, filter(None, [os.environ.get("NUMBA_CACHE_DIR")]))]
+    return sum(1 for folder in folders for _ in folder.rglob("*.nbc"))
+
+
 def main() -> None:
     """Do the run that comes as JSON from the input, and print what it took."""
     from semistream.spark.session import make_session
 
     run = SparkRun(**json.load(sys.stdin))
+    before = _compiled_kernels()
     with tempfile.TemporaryDirectory() as folder:
         spark = make_session("memory", "local[1]", memory=run.memory_bytes)
         small = build(run.table, _WARM_UP_BYTES // 10, Path(folder))
@@ -116,6 +131,7 @@ def main() -> None:
         "seconds": round(seconds, 1),
         "base_bytes": base,
         "grown_bytes": grown,
+        "compiled": _compiled_kernels() - before,
         "share": round((grown - 2 * arrow_bytes) / run.memory_bytes, 3),
     }
     print(json.dumps(figures))
