@@ -69,7 +69,8 @@ def enrich(
     for the memory, or whose master row is, goes to a Parquet file in the folder `dead_letters`, with the reason;
     without one it is an error. `name` is the name of the operator in statistics. Every micro-batch is joined with one
     version of the master table, which its replay sees again; where Spark has no ids of micro-batches `pin` gives them,
-    and pin=False does without. `parameters` are knobs of the algorithm.
+    and pin=False does without. `parameters` are knobs of the algorithm; with order "input" only
+    `cache_share`, `max_windows` and `absent` matter, because nothing waits.
 
     What can be checked is checked now: settings, columns, types, names, and that the master table is there.
     """
