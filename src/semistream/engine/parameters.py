@@ -6,6 +6,7 @@ Whatever asks about a parameter (the checks of what users give, the list on the 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -50,7 +51,7 @@ class Tuning:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter(Generic[Value]):
+class Parameter(ABC, Generic[Value]):
     """A knob of an algorithm; `Number`, `Whole` and `Flag` are its kinds."""
 
     name: str = field(kw_only=False)
@@ -88,8 +89,9 @@ class Parameter(Generic[Value]):
     def _is_of_kind(self, value: object, number: float) -> bool:  # noqa: ARG002
         return not isinstance(value, bool)
 
+    @abstractmethod
     def _converted(self, number: float) -> Value:
-        raise NotImplementedError
+        """Return a number of this kind in its type."""
 
 
 @dataclass(frozen=True, kw_only=True)
