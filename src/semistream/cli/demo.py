@@ -26,10 +26,11 @@ def demo(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the summary, as a list of flat objects.")
     ] = None,
 ) -> None:
-    """Enrich generated sales on Spark for about a minute, prove the result, and write a page about it.
+    """Enrich generated sales on Spark, and prove the result.
 
-    Builds a product master, streams bursts of sales through `enrich` into a Parquet warehouse, compares every row with
-    Spark's own join, and ends with code 1 if they differ. Needs Java 17 or later.
+    Takes about a minute, and writes a page about what it did. Builds a product master, streams bursts of sales through
+    `enrich` into a Parquet warehouse, compares every row with Spark's own join, and ends with code 1 if they differ.
+    Needs Java 17 or later.
     """
     from semistream.cli import demo_rendering, interruption, json_output, run_rendering
     from semistream.cli.progress import progress

@@ -31,7 +31,9 @@ def run(
         typer.Option("--json", metavar="FILE", help="Write what the run has done, as a list of flat objects."),
     ] = None,
 ) -> None:
-    """Run a pipeline: a stream, enriched from a master table, through SQL expressions into a sink.
+    """Run a pipeline that a file describes.
+
+    A stream is enriched from a master table and goes through SQL expressions into a sink.
 
     Ctrl-C or SIGTERM stop it after the batch that is running; the next start goes on from there. The file has the
     tables pipeline, source, master, join, transform, sink, trigger, statistics and spark;
