@@ -32,7 +32,7 @@ def demo(
     `enrich` into a Parquet warehouse, compares every row with Spark's own join, and ends with code 1 if they differ.
     Needs Java 17 or later.
     """
-    from semistream.cli import demo_rendering, interruption, json_output, run_rendering
+    from semistream.cli import demo_rendering, interruption, json_output, run_rendering, run_screen
     from semistream.cli.progress import progress
     from semistream.demo import DemoFolder, DemoSettings, DemoSummary, prepare, prove, stream_sales, warm_up
     from semistream.demo.page import page
@@ -56,7 +56,7 @@ def demo(
             demo_rendering.show_warming()
             warm_up(spark, description)
             demo_rendering.show_streaming(settings)
-            with run_rendering.screen(description) as screen:
+            with run_screen.screen(description) as screen:
                 batches = stream_sales(spark, description, settings.seconds, screen.show)
             demo_rendering.show_proving()
             proof = prove(spark, description, folder.products)

@@ -39,7 +39,7 @@ def run(
     tables pipeline, source, master, join, transform, sink, trigger, statistics and spark;
     examples/pipeline_all_settings.toml explains all their keys.
     """
-    from semistream.cli import json_output, run_rendering
+    from semistream.cli import json_output, run_rendering, run_screen
     from semistream.pipeline.reading import read_description
 
     description = read_description(pipeline)
@@ -63,7 +63,7 @@ def run(
             planned = plan_pipeline(spark, description, accept_moved=accept_moved)
             run_rendering.show_checked(description, planned.rows)
             return
-        with _StopSignals() as signals, run_rendering.screen(description) as screen:
+        with _StopSignals() as signals, run_screen.screen(description) as screen:
             totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop, accept_moved=accept_moved)
     if json_file is not None:
         json_output.write_json(json_file, [totals.row()])
