@@ -9,11 +9,11 @@ from typing import Protocol, TypeAlias
 
 from semistream.core.errors import InvalidSettingError
 from semistream.store.contract import StoredTable
-from semistream.store.paged_file import Progress, build, compact, info, merge, restore, vacuum, verify
-from semistream.store.paged_file.build import check_page_bytes
-from semistream.store.paged_file.coding import silent
-from semistream.store.paged_file.table import PagedTable
-from semistream.store.paged_file.vacuum import KEEP_FOR
+from semistream.store.paged import Progress, build, compact, info, merge, restore, vacuum, verify
+from semistream.store.paged.table import PagedTable
+from semistream.store.paged.versions.vacuum import KEEP_FOR
+from semistream.store.paged.write.build import check_page_bytes
+from semistream.store.paged.write.coding import silent
 
 __all__ = [
     "KEEP_FOR",
