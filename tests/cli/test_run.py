@@ -21,7 +21,7 @@ from command_line import fail, flat_objects, succeed
 import semistream as ss
 from semistream.cli import run_rendering
 from semistream.generator import products
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 PIPELINE = """
 [pipeline]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from semistream.algorithms.parameters import READ_BYTES
 from semistream.algorithms.registry import ALGORITHMS
+from semistream.algorithms.shared_parameters import READ_BYTES
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock

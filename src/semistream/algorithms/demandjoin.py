@@ -9,7 +9,7 @@ Recipe: planned runs, tuple cache by frequency of late, refill, one phase after 
 Deviations: none, it has no paper.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Flag, Number, Values, Whole, named
 from semistream.engine.recipe import Phases, Recipe, Running, Setting, TupleCaching
 from semistream.engine.split import AS_SUITS, MemoryShare, Runs, Split, TupleSpace

@@ -10,7 +10,7 @@ Deviations: intake is what is available up to the free slots, where the pseudo-c
 not in the master table leaves with its partition's read; the paper assumes a match and would read one page for ever.
 """
 
-from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import named
 from semistream.engine.recipe import Recipe
 from semistream.engine.split import Split

@@ -12,7 +12,7 @@ partition, so the tuples for which a buffer was loaded are still there when it i
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.parameters import read_size, tuple_space
+from semistream.algorithms.shared_parameters import read_size, tuple_space
 from semistream.engine.parameters import Tuning, Whole, named
 from semistream.engine.recipe import Phases, Recipe, Running, TupleCaching
 from semistream.engine.split import Bytes, Split

@@ -14,7 +14,7 @@ Warning: a tuple of a rarely used partition may wait without bound while input g
 flaw, kept here so that it can be measured.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Number, Tuning, Whole, named
 from semistream.engine.recipe import BlockCaching, Recipe, Setting
 from semistream.engine.split import BlockSpace, MemoryShare, Split

@@ -12,7 +12,7 @@ Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are wha
 two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
 """
 
-from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import PagePinning, Recipe
 from semistream.engine.split import BlockSpace, MemoryShare, Reads, Split

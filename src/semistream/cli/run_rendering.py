@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from semistream.pipeline.description import PipelineDescription
     from semistream.pipeline.running import RunTotals
     from semistream.pipeline.worker_memory import WorkerMemory
-    from semistream.spark.progress import BatchProgress
+    from semistream.spark.batch_progress import BatchProgress
 
 _SECONDS_BETWEEN_LINES = 4.0
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.generator.arrivals import GeneratedArrivals, positions
+from semistream.generator.arrival_times import GeneratedArrivals, positions
 from semistream.generator.randomness import random_for
 from semistream.generator.settings import positive_number, whole_number
 

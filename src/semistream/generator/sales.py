@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semistream.core.arrays import Float64Array, Int64Array
-from semistream.generator.keys import ZipfKeys
 from semistream.generator.permutation import SeededPermutation
 from semistream.generator.randomness import UniformNumbers, random_for
 from semistream.generator.settings import whole_number
 from semistream.generator.stream import Workload
+from semistream.generator.stream_keys import ZipfKeys
 
 PRODUCTS_SCHEMA = pa.schema(
     [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from semistream.pipeline import places
 from semistream.pipeline.description import PipelineDescription
 from semistream.pipeline.failures import CheckpointMismatchError
-from semistream.spark.session import java_of
+from semistream.spark.spark_session import java_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

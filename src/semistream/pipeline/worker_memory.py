@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from semistream.core.budget import format_bytes
 from semistream.pipeline.description import PipelineDescription
-from semistream.spark.session import arrow_batch_bytes
+from semistream.spark.spark_session import arrow_batch_bytes
 
 WORKER_BASE_BYTES = 270_000_000
 """What a Python worker holds before its first row: the interpreter, Arrow and the compiled kernels."""

@@ -53,7 +53,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
 from semistream.core.errors import InvalidSettingError
-from semistream.generator.arrivals import GeneratedArrivals
+from semistream.generator.arrival_times import GeneratedArrivals
 from semistream.spark.sales_options import FORMAT, SalesOptions
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError, SemistreamError
 
 if TYPE_CHECKING:
-    from semistream_lab.cost.calibrate import Calibration
+    from semistream_lab.cost.calibration import Calibration
     from semistream_lab.cost.request_times import Progress
 
 _DEFAULT_SIZE = "256MB"
@@ -68,7 +68,7 @@ def _measured(
     master: Path | None, folder: Path | None, size_bytes: int, direct: bool | None, name: str, report: Progress
 ) -> Calibration:
     from semistream.master_table import MasterTable
-    from semistream_lab.cost.calibrate import build_scratch_table, calibrate
+    from semistream_lab.cost.calibration import build_scratch_table, calibrate
 
     with ExitStack() as cleanup:
         if master is not None:

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.costs import CostProfile
-from semistream_lab.cost.calibrate import Calibration
+from semistream_lab.cost.calibration import Calibration
 from semistream_lab.cost.request_times import RequestTime
 
 _CONSTANTS = (

@@ -11,9 +11,9 @@ from semistream.core.costs import CostProfile, Operations
 from semistream.engine.recipe import PagePinning, TupleCaching
 from semistream.policies.caching import AboveRate, AboveThreshold, RandomOverwrite
 from semistream.policies.contract import PageChoice
-from semistream_lab.cost.cached_tuples import LearningCache
+from semistream_lab.cost.cache_contents import LearningCache
 from semistream_lab.cost.division import Division
-from semistream_lab.cost.page_reads import reads_by
+from semistream_lab.cost.read_frequencies import reads_by
 
 WARM_UP_QUEUES = 3.0
 """What a measurement lets pass before it starts (`semistream_lab.measurement`)."""

@@ -13,7 +13,7 @@ from typing import Any
 from semistream.core.stats import JoinStats
 from semistream.joining import join
 from semistream_lab.peers.data import PAYLOAD, STREAM_COLUMNS, Joined, Situation, stream_rows
-from semistream_lab.peers.process_memory import peaks_of
+from semistream_lab.peers.peer_memory import peaks_of
 
 _WAITING_BYTES = 28  # the least that a waiting tuple of this stream takes
 _FILLINGS = 4

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream_lab.peers.contract import Bench, Peer, PeerFailedError, Turn, WrongRowsError
 from semistream_lab.peers.data import Joined, expected
-from semistream_lab.peers.results import PeerResult
+from semistream_lab.peers.peer_results import PeerResult
 
 Report = Callable[[str, int, int | None], None]
 """Is told what is being done, how many steps are done and how many there are."""

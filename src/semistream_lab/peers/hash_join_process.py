@@ -10,7 +10,7 @@ from typing import Any
 
 from semistream_lab.peers.data import PAYLOAD, STREAM_COLUMNS, Joined, Situation, stream_rows
 from semistream_lab.peers.hash_joins import HASH_JOINS
-from semistream_lab.peers.process_memory import peaks_of
+from semistream_lab.peers.peer_memory import peaks_of
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from semistream.core.costs import PAPERS, PROFILES, CostProfile
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
 from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
-from semistream_lab.cost.calibrate import build_scratch_table, calibrate
+from semistream_lab.cost.calibration import build_scratch_table, calibrate
 from semistream_lab.cost.machine import Machine, this_machine
 from semistream_lab.cost.processor_times import ProcessorCosts, measure_processor
 from semistream_lab.cost.profile_files import Evidence, find_profile, load_profile, save_profile

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from semistream.core.arrays import Float64Array
 from semistream.policies.contract import PageChoice
 from semistream.policies.page_choice import AtPosition, DueFrequent, OldestAndYoungest, OldestWaiting
-from semistream_lab.cost.page_reads import reads_by
+from semistream_lab.cost.read_frequencies import reads_by
 
 CHOICES: list[PageChoice] = [OldestWaiting(), AtPosition(0.3), DueFrequent(), OldestAndYoungest()]
 

@@ -12,12 +12,12 @@ import pytest
 from small_lab import FAILING, die_at_large_memory, points_of, results_folder, small_plan
 
 from semistream.core.errors import InvalidSettingError
-from semistream_lab.experiments import running
+from semistream_lab.experiments import running_points
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.plan import plan_named, plans_named
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.results import LabSettings, ResultsFolder
-from semistream_lab.experiments.running import repeated, run_plans, runs_on, tasks_of
+from semistream_lab.experiments.running_points import repeated, run_plans, runs_on, tasks_of
 from semistream_lab.experiments.workers import Workers
 
 
@@ -30,7 +30,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
         points.append(point)
         return {"service_rate": 1.0}
 
-    monkeypatch.setattr(running.measuring, "run", run)
+    monkeypatch.setattr(running_points.measuring, "run", run)
     return points
 
 

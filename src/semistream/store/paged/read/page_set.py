@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
+from semistream.core.arrow_row_sizes import row_bits
 from semistream.core.errors import CorruptTableError
-from semistream.core.row_sizes import row_bits
 from semistream.store.contract import PageSet
 from semistream.store.paged.format.page import decode
 from semistream.store.paged.format.page_columns import Gathering, PageColumns

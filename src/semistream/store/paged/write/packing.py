@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.arrow_row_sizes import padding_bytes, row_bits
 from semistream.core.compile import kernel
-from semistream.core.row_sizes import padding_bytes, row_bits
 from semistream.store.paged.format.page import encode, head_bytes
 from semistream.store.paged.format.row_layout import RowLayout
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from semistream.core.page_style import PAGE_STYLE
+from semistream.html.shared_style import SHARED_STYLE
 
-STYLE = (
-    PAGE_STYLE
+DEMO_PAGE_STYLE = (
+    SHARED_STYLE
     + """\
 .proof { display: flex; gap: 12px; align-items: baseline; margin: 24px 0; padding: 14px 18px; border-radius: 10px; }
 .proof.holds { background: var(--good-card); color: var(--good); }

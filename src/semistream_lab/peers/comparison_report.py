@@ -10,7 +10,7 @@ from semistream.core.flat_json import as_json
 from semistream_lab.cost.machine import Machine
 from semistream_lab.peers import chart
 from semistream_lab.peers.data import Situation
-from semistream_lab.peers.results import BOUND, OURS, PeerResult, fastest_first, ratio, rows
+from semistream_lab.peers.peer_results import BOUND, OURS, PeerResult, fastest_first, ratio, rows
 
 _TWO_PLACES = 0.1
 COLUMNS = (

@@ -10,8 +10,8 @@ from semistream.core.arrays import Float64Array, Int64Array
 from semistream.policies.caching import AboveRate, AboveThreshold
 from semistream.policies.contract import Admission, PageChoice
 from semistream_lab.cost.key_shares import KeyShares
-from semistream_lab.cost.page_reads import PageReads, reads_by
 from semistream_lab.cost.poisson import mixed_poisson_at_least, poisson_at_least, poisson_at_least_by_part
+from semistream_lab.cost.read_frequencies import PageReads, reads_by
 from semistream_lab.cost.root import where_rising_meets
 
 _FIRST_STEP = 0.5

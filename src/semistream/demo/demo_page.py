@@ -13,10 +13,10 @@ from string import Template
 
 from semistream.core.budget import format_bytes
 from semistream.demo.charts import Chart, Series
-from semistream.demo.page_style import STYLE
+from semistream.demo.demo_page_style import DEMO_PAGE_STYLE
 from semistream.demo.proof import Proof
 from semistream.demo.summary import DemoSummary, seconds_between
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 _PAGE = Template("""\
 <!doctype html>
@@ -83,7 +83,7 @@ TRY_NEXT = (
 def page(summary: DemoSummary, proof: Proof, batches: Sequence[BatchProgress]) -> str:
     """Return the text of the page."""
     return _PAGE.substitute(
-        style=STYLE,
+        style=DEMO_PAGE_STYLE,
         flow=escape(flow_of(summary)),
         verdict="holds" if proof.holds else "fails",
         proof=f"<b>{'✓' if proof.holds else '✗'}</b> <span>{escape(proof.sentence)}</span>",

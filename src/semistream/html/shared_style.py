@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-PAGE_STYLE = """\
+SHARED_STYLE = """\
 :root {
   --page: #f6f7f9; --card: #ffffff; --ink: #1b2330; --muted: #5d6878; --line: #e1e5eb;
   --first: #1f6fd6; --second: #e08a1e; --third: #b3325f; --good: #17794b; --good-card: #e7f5ee;

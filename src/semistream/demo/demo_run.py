@@ -21,8 +21,8 @@ from semistream.pipeline.description import PipelineDescription
 from semistream.pipeline.failures import as_own_error
 from semistream.pipeline.reading import read_description
 from semistream.pipeline.running import run_pipeline
-from semistream.spark.enrich import enrich
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
+from semistream.spark.enrichment import enrich
 from semistream.spark.sales_options import FORMAT
 from semistream.spark.sales_source import register
 

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 from semistream.core.errors import InvalidSettingError
-from semistream.spark import session
-from semistream.spark.session import CheckpointInUseError, CheckpointLock, JavaMissingError, check_java, make_session
+from semistream.spark import spark_session
+from semistream.spark.spark_session import (
+    CheckpointInUseError,
+    CheckpointLock,
+    JavaMissingError,
+    check_java,
+    make_session,
+)
 
 
 def _fake_java(folder: Path, says: str) -> Path:
@@ -58,7 +64,7 @@ def test_no_java_at_all_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_checkpoint_has_one_holder_across_processes(tmp_path: Path) -> None:
     folder = tmp_path / "state"
-    program = f"from semistream.spark.session import CheckpointLock\nwith CheckpointLock({str(folder)!r}): pass"
+    program = f"from semistream.spark.spark_session import CheckpointLock\nwith CheckpointLock({str(folder)!r}): pass"
     with CheckpointLock(folder):
         with pytest.raises(CheckpointInUseError, match="Another query uses the checkpoint"), CheckpointLock(folder):
             pass
@@ -75,21 +81,21 @@ def test_a_lock_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_arrow_batches_are_small_against_the_memory() -> None:
-    assert session._defaults("local[4]", 64_000_000)["spark.sql.execution.arrow.maxBytesPerBatch"] == "16000000"
-    small = session._defaults("local[4]", 8_000_000)
+    assert spark_session._defaults("local[4]", 64_000_000)["spark.sql.execution.arrow.maxBytesPerBatch"] == "16000000"
+    small = spark_session._defaults("local[4]", 8_000_000)
     assert small["spark.sql.execution.arrow.maxBytesPerBatch"] == "2000000"
     assert small["spark.sql.shuffle.partitions"] == "4"
-    assert "spark.sql.shuffle.partitions" not in session._defaults("yarn", 8_000_000)
+    assert "spark.sql.shuffle.partitions" not in spark_session._defaults("yarn", 8_000_000)
 
 
 def test_a_level_of_logging_cannot_smuggle_settings_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "check_java", lambda: None)
+    monkeypatch.setattr(spark_session, "check_java", lambda: None)
     with pytest.raises(InvalidSettingError, match=r"spark\.log\.level"):
         make_session("test", settings={"spark.log.level": "warn\nappender.x.type = Script"})
 
 
 def test_a_remote_session_is_not_mixed_up_with_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "check_java", lambda: None)
+    monkeypatch.setattr(spark_session, "check_java", lambda: None)
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
     with pytest.raises(InvalidSettingError, match="SPARK_REMOTE"):
         make_session("test")
@@ -107,5 +113,5 @@ def test_a_remote_session_is_not_mixed_up_with_ours(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_local_session_tries_tasks_four_times_unless_told_how_often(given: str, made: str) -> None:
-    assert session._retrying(given) == made
-    assert session.local_cores(made) == session.local_cores(given)
+    assert spark_session._retrying(given) == made
+    assert spark_session.local_cores(made) == spark_session.local_cores(given)

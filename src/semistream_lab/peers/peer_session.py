@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from semistream.spark.session import make_session
+from semistream.spark.spark_session import make_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
