@@ -93,14 +93,14 @@ def test_pages_come_near_their_target_and_not_above_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_sorted", [True, False])
 @pytest.mark.parametrize(
-    ("most_bytes", "is_known", "expected"),
+    ("max_bytes", "is_known", "expected"),
     [(2_000_000, True, 4096), (500_000, True, 8192), (2_000_000, False, 8192)],
     ids=["small", "large", "of unknown size"],
 )
 def test_only_tables_that_are_known_to_be_small_get_small_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, is_known: bool, expected: int, is_sorted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_bytes: int, is_known: bool, expected: int, is_sorted: bool
 ) -> None:
-    monkeypatch.setattr(import_module("semistream.store.paged.write.build"), "_SMALL_TABLE_BYTES", most_bytes)
+    monkeypatch.setattr(import_module("semistream.store.paged.write.build"), "_SMALL_TABLE_BYTES", max_bytes)
     rows = numbers(20_000)  # of about a megabyte
     rows = rows.sort_by("id") if is_sorted else rows
     build(rows if is_known else rows.to_batches(), tmp_path / "t", "id")

@@ -30,7 +30,7 @@ Progress: TypeAlias = Callable[[str, int, int | None], None]
 
 SEED = 1
 _SECONDS_OF_STREAM_IN_A_BATCH = 5
-_LEAST_BATCHES = 3
+_MIN_BATCHES = 3
 _PIPELINE = """\
 # The pipeline of `semistream demo`. `semistream run` on this file goes on where the demo has stopped: the shop has sold
 # on meanwhile, so that the first batches take what has piled up.
@@ -41,7 +41,7 @@ checkpoint = "{checkpoint}"
 
 [source]
 format = "sales"
-options = {{ products = {products}, rate = {rate}, arrivals = "bursty", seed = {seed}, maxRowsPerBatch = {most_rows} }}
+options = {{ products = {products}, rate = {rate}, arrivals = "bursty", seed = {seed}, maxRowsPerBatch = {max_rows} }}
 
 [master]
 path = "{master}"
@@ -106,7 +106,7 @@ def prepare(folder: DemoFolder, settings: DemoSettings, progress: Progress) -> P
         products=settings.products,
         rate=settings.rate,
         seed=SEED,
-        most_rows=settings.rate * _SECONDS_OF_STREAM_IN_A_BATCH,
+        max_rows=settings.rate * _SECONDS_OF_STREAM_IN_A_BATCH,
         memory_bytes=parse_bytes(settings.memory),
         algorithm=settings.algorithm,
         master=folder.master.name,
@@ -151,7 +151,7 @@ def stream_sales(
     over, stop = threading.Event(), threading.Event()
 
     def stop_if_over() -> None:
-        if over.is_set() and len(batches) >= _LEAST_BATCHES:
+        if over.is_set() and len(batches) >= _MIN_BATCHES:
             stop.set()
 
     def time_is_over() -> None:

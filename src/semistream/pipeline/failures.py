@@ -16,7 +16,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _PLAN = "=== Streaming Query ==="
 _WRAPPERS = {"STREAM_FAILED", "FAILED_EXECUTE_UDF", "TASK_WRITE_FAILED"}
 _QUOTED = re.compile(r"'[^'\n]*'")
-_MOST_CHARACTERS = 400
+_MAX_CHARACTERS = 400
 
 
 class PipelineFailedError(SemistreamError):
@@ -43,7 +43,7 @@ def first_sentence(error: BaseException) -> str:
     if _TRACEBACK in text and (not found or found[-1][0] == "PYTHON_EXCEPTION"):
         found = _PYTHON_ERROR.findall(text) or found
     kind, said = found[-1] if found else (type(error).__name__, text.strip().split("\n", 1)[0])
-    shown = " ".join(_QUOTED.sub("'…'", said).split())[:_MOST_CHARACTERS].rstrip(".")
+    shown = " ".join(_QUOTED.sub("'…'", said).split())[:_MAX_CHARACTERS].rstrip(".")
     return f"{shown} [{kind}]" if shown else kind
 
 

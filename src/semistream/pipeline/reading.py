@@ -27,7 +27,7 @@ from semistream.pipeline.toml_table import TomlTable, has_control_characters, su
 _TABLES = ("pipeline", "source", "master", "join", "transform", "sink", "trigger", "statistics", "spark")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _MASTER_URL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d, ]+\]|yarn|(spark|k8s)://\S+")
-_MOST_FILE_BYTES = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 _FIXED_SETTINGS = {
     "spark.master": "give master = … in [spark]",
     "spark.remote": "give master = … in [spark]",
@@ -73,7 +73,7 @@ def read_description(file: str | Path) -> PipelineDescription:
 
 def _parsed(file: Path) -> Mapping[str, object]:
     try:
-        if file.stat().st_size > _MOST_FILE_BYTES:
+        if file.stat().st_size > _MAX_FILE_BYTES:
             raise InvalidSettingError(f"{file} is too large for a pipeline's file: give the path of a TOML file.")
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -206,7 +206,7 @@ class SalesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where a batch that begins at `start` ends; Spark's `limit` on its rows is kept."""
         begin = self._offset(start) if start is not None else self._newest or self._initial
-        most = self._options.most_rows if limit is None else getattr(limit, "max_rows", None)
+        most = self._options.max_rows if limit is None else getattr(limit, "max_rows", None)
         position = self._available_from(begin)
         if most is not None:
             position = min(position, begin.position + most)
@@ -217,7 +217,7 @@ class SalesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the most rows that a micro-batch may have."""
         from pyspark.sql.streaming.datasource import ReadMaxRows
 
-        return ReadMaxRows(self._options.most_rows)
+        return ReadMaxRows(self._options.max_rows)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return how far the stream is, taken or not, for Spark's progress report; None where time does not count."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OLDEST_JAVA = 17
 _ARROW_ROWS = 10_000
-_MOST_ARROW_BYTES = 16_000_000
+_MAX_ARROW_BYTES = 16_000_000
 _MAX_TASK_FAILURES = 4
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -119,7 +119,7 @@ def _retrying(master: str) -> str:
 
 def arrow_batch_bytes(memory_bytes: int) -> int:
     """Return how large the Arrow batches may be that Spark hands to a worker with this budget."""
-    return min(_MOST_ARROW_BYTES, memory_bytes // 4)
+    return min(_MAX_ARROW_BYTES, memory_bytes // 4)
 
 
 def local_cores(master: str) -> int:

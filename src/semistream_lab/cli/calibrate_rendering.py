@@ -66,7 +66,7 @@ def _constants(profile: CostProfile, *, plain: bool) -> Table:
     table.add_row("seek", in_units(profile.seek_seconds, plain=plain), "latency of a request at a random place")
     table.add_row("request", in_units(profile.request_seconds, plain=plain), "latency of one that continues the last")
     table.add_row("bandwidth", f"{profile.bytes_per_second / 1e6:,.0f} MB/s", "what the bytes of a request take")
-    table.add_row("in flight", str(profile.most_in_flight), "requests at one time, as far as more bring more")
+    table.add_row("in flight", str(profile.max_in_flight), "requests at one time, as far as more bring more")
     for symbol, name, meaning in _CONSTANTS:
         table.add_row(symbol, in_units(getattr(profile, name), plain=plain), meaning)
     table.add_row("round", in_units(profile.round_seconds, plain=plain), "what the loop takes around one read")

@@ -14,7 +14,7 @@ from semistream_lab.cli.bench_rendering import bar
 from semistream_lab.cost import CurvePoint, Situation, Tuning
 
 _BAR_CELLS = 32
-_MOST_POINTS = 15
+_MAX_POINTS = 15
 
 
 @dataclass(frozen=True)
@@ -145,11 +145,11 @@ def _show_curves(result: Tuned, out: Console) -> None:
 
 def _some(points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
     """Return evenly chosen points, the best among them."""
-    if len(points) <= _MOST_POINTS:
+    if len(points) <= _MAX_POINTS:
         return points
-    step = len(points) / _MOST_POINTS
+    step = len(points) / _MAX_POINTS
     best = max(range(len(points)), key=lambda place: points[place].service_rate)
-    places = sorted({*(int(place * step) for place in range(_MOST_POINTS)), best})
+    places = sorted({*(int(place * step) for place in range(_MAX_POINTS)), best})
     return [points[place] for place in places]
 
 

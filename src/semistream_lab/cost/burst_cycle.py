@@ -18,7 +18,7 @@ from semistream.core.compile import kernel
 from semistream_lab.cost.root import where_rising_meets
 
 _STEPS = 32
-_MOST_ROUNDS = 200
+_MAX_ROUNDS = 200
 _GROUP_GROWTH = 1.5
 
 
@@ -37,7 +37,7 @@ def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Floa
 
     def occupied(tuples: float) -> float:
         # Each search starts from where the one before has settled.
-        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MOST_ROUNDS))
+        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MAX_ROUNDS))
 
     tuples = where_rising_meets(occupied, slots, 0.9 * slots, 2.2 * slots, precision=2e-5)
     # What partitions of about the same share have in common is the time from the first tuple to the read.
@@ -63,7 +63,7 @@ def _settle(
     tuples: float,
     chances: Float64Array,
     read_at: Float64Array,
-    most_rounds: int,
+    max_rounds: int,
 ) -> float:
     """Settle the cycle in place and return how many tuples wait when its burst is over.
 
@@ -77,7 +77,7 @@ def _settle(
     new_read_at = np.empty(steps)
     reads = np.empty(steps)
     entries = np.empty(steps)
-    for _ in range(most_rounds):
+    for _ in range(max_rounds):
         total = 0.0
         for time in range(steps):
             lag = tuples * (1.0 + read_at[time]) - (time + 0.5) * step

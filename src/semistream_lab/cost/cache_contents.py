@@ -21,9 +21,9 @@ _FIRST_WINDOW = 1.5
 _PARTS = 8
 _ROUNDS_OF_LEAVING = 3
 _STEADY_QUEUES = 1e5
-_MOST_CACHED = 1 - 1e-9
+_MAX_CACHED = 1 - 1e-9
 """A chance never becomes certainty, so that there is always a tuple to read for."""
-_LEAST_FREQUENT_LOSS = 0.09
+_LOSS_OF_LEAST_FREQUENT = 0.09
 """The part of a cache that overwrites its least frequent which newcomers hold in turn; measured, not derived."""
 
 
@@ -100,7 +100,7 @@ class LearningCache:
         means = self.shares.group_shares / self.shares.group_sizes * slots * _FIRST_WINDOW
         entered = poisson_at_least(_wanted(self.admission, 2 * slots, self.slots), means)
         held = np.cumsum(entered * self.shares.group_sizes)
-        return np.where(held <= self.capacity, np.minimum(entered, _MOST_CACHED), 0.0)
+        return np.where(held <= self.capacity, np.minimum(entered, _MAX_CACHED), 0.0)
 
     def _reads(self, cached: Float64Array, ramp: Float64Array) -> tuple[float, PageReads]:
         """Return the share of the stream that the cache misses, and the reads for it."""
@@ -161,7 +161,7 @@ class LearningCache:
         def held(minus_log_leaving: float) -> float:
             return float((shares.group_sizes * after(pace, float(np.exp(-minus_log_leaving)))).sum())
 
-        found = np.minimum(after(tuples / window * np.maximum(enters, 1e-12), 0.0), _MOST_CACHED)
+        found = np.minimum(after(tuples / window * np.maximum(enters, 1e-12), 0.0), _MAX_CACHED)
         if float((shares.group_sizes * found).sum()) <= self.capacity:
             return found, rest * (1 - memoryless) / outside
         if self.at_random:
@@ -170,9 +170,9 @@ class LearningCache:
                 leaving = float(np.exp(-where_rising_meets(held, self.capacity, -25.0, 40.0, precision=1e-7)))
                 if self.handover_slots:
                     outside = outside_cache(-np.expm1(-leaving * window / tuples))
-            found = np.minimum(after(pace, leaving), _MOST_CACHED)
+            found = np.minimum(after(pace, leaving), _MAX_CACHED)
         else:
-            kept = np.cumsum(shares.group_sizes * found) <= (1 - _LEAST_FREQUENT_LOSS) * self.capacity
+            kept = np.cumsum(shares.group_sizes * found) <= (1 - _LOSS_OF_LEAST_FREQUENT) * self.capacity
             found = np.where(kept, found, 0.0)
         return found, rest * (1 - memoryless) / outside
 

@@ -57,7 +57,7 @@ def _iteration(division: Division, cache_tuples: int, slots: float) -> Iteration
     rows = division.situation.master_rows / division.partition_count
     request_pages = costs.seek_seconds * costs.bytes_per_second / (rows * division.situation.row_bytes)
     requests = 1 / max(1.0, min(_RUN_LENGTH * request_pages, division.sizes.run_partitions))
-    latency = costs.seconds(Operations(seeks=requests / costs.most_in_flight))
+    latency = costs.seconds(Operations(seeks=requests / costs.max_in_flight))
     disk = max(latency, costs.seconds(Operations(bytes_read=rows * division.situation.row_bytes)))
     return Iteration(tuples, 1 - total, max(disk, _processors_seconds(division, tuples, served, rows)))
 

@@ -17,7 +17,7 @@ from semistream_lab.cost.read_frequencies import reads_by
 
 WARM_UP_QUEUES = 3.0
 """What a measurement lets pass before it starts (`semistream_lab.measurement`)."""
-_MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 _HANDOVER_FILL = 1.7
 """How quickly a larger handover buffer ends its shortage; measured, not derived."""
 
@@ -93,7 +93,7 @@ def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
     swapped /= swapped.sum()
     slots = float(division.waiting_slots)
     reads = reads_by(choice, swapped, slots)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         # What is taken in is in proportion to the queue, so the next guess is nearly exact.
         taken = reads.tuples_per_read / (1 - cached) * cached / slots
         found = division.waiting_slots / (1 + taken)

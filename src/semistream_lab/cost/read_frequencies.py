@@ -15,9 +15,9 @@ from semistream_lab.cost.root import where_rising_meets
 GIANT_SHARE = 0.15
 """From this share of the waiting tuples on, one partition's reads are treated as bursts."""
 _GROUP_GROWTH = 1.03
-_MOST_ROUNDS = 100
+_MAX_ROUNDS = 100
 _HALF_ROOT_PI = 0.8862
-_MOST_RAMP = 0.5
+_MAX_RAMP = 0.5
 """Up to which part of its demand that starts anew a partition stays on schedule; measured, not derived."""
 _MEAN_WHEN_ENTERING = 4 / 3
 """How much higher the mean matches of recent reads are when a frequent partition enters than when it is due: the
@@ -203,14 +203,14 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
         served = 2.0 * slots / float(count.sum())
         frequent = np.zeros(len(share), dtype=np.bool_)
         lag, rates = slots, share
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             limit = choice.eagerness * served * slots
             period = np.sqrt(limit / share) if choice.decay is not None else limit / np.maximum(share * lag, 1.0)
             lag = _lag_beside_schedule(demand, slots, np.where(frequent, period, 0.0))
             matches = 1 + share * lag
             frequent = (matches + 3 * np.sqrt(matches) > choice.entry * served) & (share * period > served / 2)
             # Demand that starts again at nothing with each read shows too few matches on schedule.
-            frequent &= (period < lag) & (demand.ramp < _MOST_RAMP) & (np.arange(len(share)) < most)
+            frequent &= (period < lag) & (demand.ramp < _MAX_RAMP) & (np.arange(len(share)) < most)
             rates = np.where(frequent, 1 / period, share / (1 + share * lag))
             found = demand.tuples_per_read(rates)
             if abs(found - served) < 1e-4 * served:
@@ -252,7 +252,7 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, F
     share, count = demand.share, demand.count
     served = 2.0 * slots / float(count.sum())
     rates = free = most = share
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         rates, free, most = _beside_hazard(demand, slots, share / (2 * served))
         found = demand.tuples_per_read(rates)
         if abs(found - served) < 1e-5 * served:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 
 
 def where_rising_meets(
@@ -21,7 +21,7 @@ def where_rising_meets(
         return high
     kept = 0
     middle = low
-    for step in range(_MOST_STEPS):
+    for step in range(_MAX_STEPS):
         middle = (low * above - high * below) / (above - below)
         if step % 4 == 3 or not low < middle < high:  # bends of the function must not stall the search
             middle = (low + high) / 2

@@ -25,9 +25,9 @@ Progress = Callable[[int, int], None]
 _COARSE, _FINE = 13, 9
 _COARSE_IN_TURN, _FINE_IN_TURN = 9, 5
 _COARSE_MEASURED, _FINE_MEASURED = 5, 5
-_MOST_GRID_AXES = 2
+_MAX_GRID_AXES = 2
 _PASSES = 2
-_LEAST_MEASURED_TUPLES = 20_000
+_MIN_MEASURED_TUPLES = 20_000
 _WORTHWHILE = 1e-6
 
 
@@ -56,7 +56,7 @@ def tune(
     if not axes:
         return search.result({}, "model", f"{algorithm} has nothing to tune: its defaults are used.")
     best = _default_point(recipe, axes)
-    if len(axes) <= _MOST_GRID_AXES:
+    if len(axes) <= _MAX_GRID_AXES:
         best = search.grid({axis.parameter: axis.values(_COARSE) for axis in axes}, best)
         best = search.grid({a.parameter: a.around(best[a.parameter], _COARSE, _FINE) for a in axes}, best)
     else:
@@ -103,7 +103,7 @@ def tune_by_measurement(
             table,
             Workload(stream),
             memory=situation.memory_bytes,
-            tuples=_LEAST_MEASURED_TUPLES,
+            tuples=_MIN_MEASURED_TUPLES,
             queues=queues,
             profile=costs if store is None else None,
             accounting=situation.accounting,

@@ -26,7 +26,7 @@ _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
 }
 _READ_IN_SEQUENCE = {"meshjoin", "r-meshjoin"}
 _FEWEST_ROWS = 20_000
-_LEAST_MEMORY = 1_000_000
+_MIN_MEMORY = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ def _scaled(point: Point, scale: float) -> Point:
     return replace(
         point,
         master_rows=max(_FEWEST_ROWS, round(point.master_rows * scale)),
-        memory_bytes=max(_LEAST_MEMORY, round(point.memory_bytes * scale)),
+        memory_bytes=max(_MIN_MEMORY, round(point.memory_bytes * scale)),
         tuples=round(point.tuples * scale),
         parameters=parameters,
     )

@@ -43,10 +43,10 @@ class _Point:
 
 def _measured(situation: Situation, master: Path, first_row: int, dropped: int, batches: int) -> dict[str, Any]:
     """Join a stream that is long enough for waiting tuples to fill the memory before what is measured and after it."""
-    most_waiting = situation.memory_bytes // _WAITING_BYTES
-    begin = most_waiting + dropped * situation.batch_rows
-    end = begin + max(batches * situation.batch_rows, _FILLINGS * most_waiting)
-    stream = stream_rows(situation, first_row, end + most_waiting).to_batches(max_chunksize=situation.batch_rows)
+    max_waiting = situation.memory_bytes // _WAITING_BYTES
+    begin = max_waiting + dropped * situation.batch_rows
+    end = begin + max(batches * situation.batch_rows, _FILLINGS * max_waiting)
+    stream = stream_rows(situation, first_row, end + max_waiting).to_batches(max_chunksize=situation.batch_rows)
     joined = join(stream, master, on="key", how="left", memory=situation.memory_bytes)
     before, rows_out = None, 0
     for batch in joined:

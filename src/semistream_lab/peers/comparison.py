@@ -15,7 +15,7 @@ Report = Callable[[str, int, int | None], None]
 """Is told what is being done, how many steps are done and how many there are."""
 
 CHECKED_BATCHES = 2
-MOST_BATCHES = 900  # fewer than the session keeps the progress of
+MAX_BATCHES = 900  # fewer than the session keeps the progress of
 _STRIDE = 50_000_000  # so that no turn sees the rows of another: a warm cache must not know the answers
 
 
@@ -36,8 +36,8 @@ class TurnPlan:
                 raise InvalidSettingError(f"--{name.replace('_', '-')} must be at least 1.")
         if self.dropped < 0:
             raise InvalidSettingError("--dropped must be 0 or more.")
-        if self.dropped + max(self.batches, self.slow_batches) > MOST_BATCHES:
-            raise InvalidSettingError(f"A turn has at most {MOST_BATCHES} batches with the dropped: take more turns.")
+        if self.dropped + max(self.batches, self.slow_batches) > MAX_BATCHES:
+            raise InvalidSettingError(f"A turn has at most {MAX_BATCHES} batches with the dropped: take more turns.")
 
     def batches_of(self, peer: Peer) -> int:
         """Return how many batches of a turn count."""

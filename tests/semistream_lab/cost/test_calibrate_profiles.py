@@ -28,7 +28,7 @@ profiles = st.builds(
     CostProfile,
     name=st.text(max_size=10),
     bytes_per_second=st.floats(1, 1e12),
-    most_in_flight=st.integers(1, 1000),
+    max_in_flight=st.integers(1, 1000),
     **{name: costs for name in NUMBERS if name != "bytes_per_second"},
 )
 EVIDENCE = Evidence(

@@ -10,7 +10,7 @@ from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
 from semistream.policies.contract import PageChoice, Queue
 
-_MOST_STEPS = 24
+_MAX_STEPS = 24
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -99,7 +99,7 @@ class PlannedRuns(PageChoice):
         limit = int(self._patience * queue.capacity)
         low, high = 0.0, float("inf")
         theta = self.theta or self._guess(queue)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             served, count = self._choose_runs(queue, theta, limit, steps)
             if wanted <= served <= 1.5 * wanted + 1:
                 break

@@ -88,8 +88,8 @@ def matches_grow_linearly(evidence: Evidence) -> Finding:
     least, most, shortest, longest, correlation = (
         evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
         for name in (
-            "least_matches_per_expected",
-            "most_matches_per_expected",
+            "min_matches_per_expected",
+            "max_matches_per_expected",
             "shortest_interval",
             "longest_interval",
             "matches_correlation",

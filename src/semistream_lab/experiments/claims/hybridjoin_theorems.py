@@ -50,7 +50,7 @@ def no_read_is_in_vain(evidence: Evidence) -> Finding:
 )
 def no_partition_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
     """Judge claim 3."""
-    gaps = {name: row["least_gap_queues"] for name, row in _runs(evidence, with_trickle=False)}
+    gaps = {name: row["min_gap_queues"] for name, row in _runs(evidence, with_trickle=False)}
     known = {name: float(gap) for name, gap in gaps.items() if gap is not None}
     worst = min(known, key=lambda name: known[name])
     return Finding(known[worst] >= 1, f"at least {known[worst]:.3f} × h_S tuples apart ({worst})")

@@ -81,11 +81,11 @@ def run(point: Point) -> Row:
 
 
 def _properties(log: ReadLog, layout: Layout, stats: JoinStats) -> Mapping[str, Scalar]:
-    gap = log.least_gap()
+    gap = log.min_gap()
     return {
         "reads_in_vain": sum(answered < 1 for answered in log.answered),
         "fewest_answered": min(log.answered),
-        "least_gap_queues": None if gap is None else gap / layout.waiting_slots,
+        "min_gap_queues": None if gap is None else gap / layout.waiting_slots,
         "reads_per_tuple": stats.read_requests / stats.tuples_out,
         "waiting_slots": layout.waiting_slots,
         "partitions": layout.partitions,

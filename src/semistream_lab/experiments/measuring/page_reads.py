@@ -122,8 +122,8 @@ def _linearity(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
     ratios = [float(found[group].sum() / expected[group].sum()) for group in groups]
     return {
         "matches_per_expected": float(found.sum() / expected.sum()),
-        "least_matches_per_expected": min(ratios),
-        "most_matches_per_expected": max(ratios),
+        "min_matches_per_expected": min(ratios),
+        "max_matches_per_expected": max(ratios),
         "matches_correlation": float(np.corrcoef(expected, found)[0, 1]),
         "shortest_interval": float(since[groups[0]].mean()),
         "longest_interval": float(since[groups[-1]].mean()),

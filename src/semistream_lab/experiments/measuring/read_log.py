@@ -25,7 +25,7 @@ class ReadLog:
         """Return the number of reads."""
         return len(self.partitions)
 
-    def least_gap(self) -> int | None:
+    def min_gap(self) -> int | None:
         """Return the fewest tuples that entered between two reads of one partition; None if none was read twice."""
         partitions = np.array(self.partitions, dtype=np.int64)
         order = np.argsort(partitions, kind="stable")

@@ -110,7 +110,7 @@ def look_up_rows(
 
 @kernel
 def _run_from(
-    addresses: Int64Array, lengths: UInt32Array, pages: Int32Array, index: Any, most_bytes: int
+    addresses: Int64Array, lengths: UInt32Array, pages: Int32Array, index: Any, max_bytes: int
 ) -> tuple[Any, Any]:
     """Return the last of the pages from that of a code on that one request can bring, and the bytes of them."""
     last = np.int64(pages[index])
@@ -123,7 +123,7 @@ def _run_from(
         following = last + 1
         if addresses[following] != addresses[last] + np.int64(lengths[last]):
             return last, total
-        if total + np.int64(lengths[following]) > most_bytes:
+        if total + np.int64(lengths[following]) > max_bytes:
             return last, total
         last = following
         total += np.int64(lengths[following])

@@ -18,7 +18,7 @@ from semistream.store.paged.read.gathering import (
     WIDTH,
 )
 
-_MOST_STRING_BYTES = 2**31 - 1  # what offsets of 32 bits can tell
+_MAX_STRING_BYTES = 2**31 - 1  # what offsets of 32 bits can tell
 
 
 class TakenRows:
@@ -68,7 +68,7 @@ class TakenRows:
         """Return the memory for the bytes of all strings, one column behind the other; None if there are none."""
         sizes: list[int] = self.found[:, VALUE_BYTES].tolist()
         for name, kind, size in zip(self._gathering.schema.names, self._kinds, sizes, strict=True):
-            if kind == BYTES and size > _MOST_STRING_BYTES:
+            if kind == BYTES and size > _MAX_STRING_BYTES:
                 raise SemistreamError(
                     f"{self._row_count} rows have {size} bytes in the column {name!r}, more than a batch can hold: "
                     "take fewer rows at once."

@@ -70,7 +70,7 @@ class WriterLock:
 
     def highest_number(self) -> int | None:
         """Return the highest number that a version was given; None if nobody has noted one that can be read."""
-        text, _, checksum = files.content_of(self._descriptor, most_bytes=64).strip().partition(b" ")
+        text, _, checksum = files.content_of(self._descriptor, max_bytes=64).strip().partition(b" ")
         is_noted = text.isdigit() and checksum == b"%08x" % zlib.crc32(text)
         return int(text) if is_noted else None
 

@@ -170,7 +170,7 @@ def _checksum(path: Path, version: int) -> int:
 
 def _pinned_version(path: Path) -> int:
     try:
-        content = files.read_file(path, most_bytes=4096)
+        content = files.read_file(path, max_bytes=4096)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(path) from None
     except OSError as error:
