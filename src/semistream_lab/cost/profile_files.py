@@ -99,11 +99,11 @@ def _content(profile: CostProfile) -> dict[str, Any]:
 
 
 def _profile(path: Path, content: Any) -> CostProfile:
-    if not isinstance(content, dict):
+    written = {_IN_FILES.get(name, name): name for name in _NAMES}
+    if not isinstance(content, dict) or not set(content) <= set(written):
         raise _damaged(path)
-    of_files = {written: name for name, written in _IN_FILES.items()}
-    values = {of_files.get(name, name): value for name, value in content.items() if name not in _IN_FILES}
-    if not _NAMES - _REAL_TIME_ONLY <= set(values) <= _NAMES:
+    values = {written[name]: value for name, value in content.items()}
+    if not set(values) >= _NAMES - _REAL_TIME_ONLY:
         raise _damaged(path)
     in_flight = values["max_in_flight"]
     sound = (
