@@ -26,10 +26,10 @@ def parse_bytes(size: int | str) -> int:
         if size <= 0:
             raise InvalidSettingError(f"A memory size must be positive, but {size} was given.")
         return size
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(size))
-    if not found or found[2].lower() not in _UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(size))
+    if not match or match[2].lower() not in _UNITS:
         raise InvalidSettingError(f"{size!r} is not a memory size: write a number with KB, MB, GB, KiB, MiB or GiB.")
-    parsed = int(float(found[1]) * _UNITS[found[2].lower()])
+    parsed = int(float(match[1]) * _UNITS[match[2].lower()])
     if parsed <= 0:
         raise InvalidSettingError(f"A memory size must be positive, but {size!r} was given.")
     return parsed

@@ -105,10 +105,10 @@ def status_of(place: Path | int) -> os.stat_result | None:
 
 def is_directory(path: Path) -> bool:
     """Say whether a path leads to a directory, perhaps by a symbolic link."""
-    found = status_of(path)
-    if found is not None and stat.S_ISLNK(found.st_mode):
+    status = status_of(path)
+    if status is not None and stat.S_ISLNK(status.st_mode):
         return path.is_dir()
-    return found is not None and stat.S_ISDIR(found.st_mode)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def sync(descriptor: int) -> None:

@@ -58,10 +58,10 @@ def local_path(address: TableAddress) -> Path:
     text = os.fspath(named) if named is not None else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidSettingError(f"{address!r} is not the path of a master table: give the path of a directory.")
-    found = _SCHEME.match(text)
-    if found is None:
+    match = _SCHEME.match(text)
+    if match is None:
         return Path(text)
     # The rest of the address may hold a password, so that only its scheme is named.
     raise InvalidSettingError(
-        f"Master tables at {found[1]}:// addresses are not supported yet: give the path of a directory."
+        f"Master tables at {match[1]}:// addresses are not supported yet: give the path of a directory."
     )

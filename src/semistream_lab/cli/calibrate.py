@@ -58,9 +58,9 @@ def calibrate(
 
     json_output.check_writable(out)
     with progress() as reporting:
-        found = _measured(master, folder, size_bytes, direct, out.stem, reporting.update)
-    save_profile(found.profile, out, found.evidence)
-    calibrate_rendering.show(found)
+        calibration = _measured(master, folder, size_bytes, direct, out.stem, reporting.update)
+    save_profile(calibration.profile, out, calibration.evidence)
+    calibrate_rendering.show(calibration)
     typer.echo(f"The profile is in {out}.", err=True)
 
 

@@ -22,19 +22,19 @@ _CONSTANTS = (
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def show(found: Calibration) -> None:
+def show(calibration: Calibration) -> None:
     """Print the measured requests, what was fitted to them, and the processor's constants."""
     out = console()
     plain = is_plain(out)
-    machine = found.evidence.machine
-    how = "past the page cache" if found.evidence.direct else "through the page cache"
+    machine = calibration.evidence.machine
+    how = "past the page cache" if calibration.evidence.direct else "through the page cache"
     out.print()
     out.print("What reads and the parts of a join cost on this machine", style="bold")
     out.print(f"{machine.cpu}, {machine.cores} cores, {machine.file_system}, read {how}", style="dim", markup=False)
     out.print()
-    out.print(_requests(found.evidence.requests, plain=plain))
+    out.print(_requests(calibration.evidence.requests, plain=plain))
     out.print()
-    out.print(_constants(found.profile, plain=plain))
+    out.print(_constants(calibration.profile, plain=plain))
 
 
 def in_units(seconds: float, *, plain: bool = False) -> str:

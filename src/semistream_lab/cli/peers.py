@@ -145,8 +145,8 @@ def _check_places(out: Path | None, json_file: Path | None) -> None:
 def _raise(failures: dict[str, SemistreamError]) -> None:
     """Raise an error that names every peer that failed, with the first of them as its cause."""
     if failures:
-        told = " ".join(f"{name}: {error}" for name, error in failures.items())
-        raise SemistreamError(told) from next(iter(failures.values()))
+        reasons = " ".join(f"{name}: {error}" for name, error in failures.items())
+        raise SemistreamError(reasons) from next(iter(failures.values()))
 
 
 @contextmanager

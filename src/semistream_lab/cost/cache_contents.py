@@ -148,8 +148,8 @@ class LearningCache:
             """Return how many cycles a key is not cached, `overwritten` being the chance to leave within a cycle."""
             first = _enters_first(wanted, means, np.minimum(late, 1.0), overwritten)
             first = (1 - memoryless) * first + memoryless * enters
-            found: Float64Array = rest + np.maximum(late - 1, 0.0) + (1 - first) / np.maximum(enters, 1e-12)
-            return found
+            visits: Float64Array = rest + np.maximum(late - 1, 0.0) + (1 - first) / np.maximum(enters, 1e-12)
+            return visits
 
         outside = outside_cache(np.zeros(len(cached)))
 
@@ -161,20 +161,20 @@ class LearningCache:
         def held(minus_log_leaving: float) -> float:
             return float((shares.group_sizes * after(pace, float(np.exp(-minus_log_leaving)))).sum())
 
-        found = np.minimum(after(tuples / window * np.maximum(enters, 1e-12), 0.0), _MAX_CACHED)
-        if float((shares.group_sizes * found).sum()) <= self.capacity:
-            return found, rest * (1 - memoryless) / outside
+        chances = np.minimum(after(tuples / window * np.maximum(enters, 1e-12), 0.0), _MAX_CACHED)
+        if float((shares.group_sizes * chances).sum()) <= self.capacity:
+            return chances, rest * (1 - memoryless) / outside
         if self.at_random:
             for _ in range(_ROUNDS_OF_LEAVING if self.handover_slots else 1):
                 pace = tuples / (window * outside)
                 leaving = float(np.exp(-where_rising_meets(held, self.capacity, -25.0, 40.0, precision=1e-7)))
                 if self.handover_slots:
                     outside = outside_cache(-np.expm1(-leaving * window / tuples))
-            found = np.minimum(after(pace, leaving), _MAX_CACHED)
+            chances = np.minimum(after(pace, leaving), _MAX_CACHED)
         else:
-            kept = np.cumsum(shares.group_sizes * found) <= (1 - _LOSS_OF_LEAST_FREQUENT) * self.capacity
-            found = np.where(kept, found, 0.0)
-        return found, rest * (1 - memoryless) / outside
+            kept = np.cumsum(shares.group_sizes * chances) <= (1 - _LOSS_OF_LEAST_FREQUENT) * self.capacity
+            chances = np.where(kept, chances, 0.0)
+        return chances, rest * (1 - memoryless) / outside
 
 
 def _enters_first(
@@ -193,8 +193,8 @@ def _enters_first(
     before = means * late
     again = poisson_at_least_by_part(wanted, means) - late * poisson_at_least_by_part(wanted, before)
     again += late * poisson_at_least(wanted, before)
-    found: Float64Array = (1 - overwritten) * first + overwritten * again
-    return found
+    chance: Float64Array = (1 - overwritten) * first + overwritten * again
+    return chance
 
 
 def _wanted(admission: Admission, between: Float64Array, slots: int) -> Float64Array:

@@ -41,7 +41,7 @@ def refined(
     def rate(parameters: Mapping[str, float]) -> float:
         ranks: Literal["sorted", "shuffled"] = "sorted" if small.ranks == "sorted" else "shuffled"
         keys = ZipfKeys(small.master_rows, small.exponent, seed=0, ranks=ranks)
-        found = measure(
+        run = measure(
             recipe,
             table,
             Workload(keys),
@@ -53,7 +53,7 @@ def refined(
             parameters=parameters,
             max_tuples=_MAX_TUPLES,
         )
-        return found.service_rate
+        return run.service_rate
 
     best = {name: recipe.parameters[name].default for name in names}
     multiples = [(name, best[name] * factor) for name in names for factor in _FACTORS]
@@ -67,9 +67,9 @@ def refined(
         for name, value in multiples:
             parameter = recipe.parameters[name]
             tried = {**best, name: min(parameter.high, max(parameter.low, value))}
-            found = rate({**point, **tried})
-            if found > most * _WORTHWHILE:
-                best, most = tried, found
+            measured = rate({**point, **tried})
+            if measured > most * _WORTHWHILE:
+                best, most = tried, measured
     except BudgetTooSmallError:
         pass
     return best

@@ -79,7 +79,7 @@ def measure_processor(
             seconds = (time.perf_counter() - began) / tuples
             if repeat:
                 times[name].append(max(_SHORTEST_SECONDS, seconds))
-    return ProcessorCosts(**{name: median(found) for name, found in times.items()})
+    return ProcessorCosts(**{name: median(samples) for name, samples in times.items()})
 
 
 class _Parts:
@@ -104,7 +104,7 @@ class _Parts:
         first, last = self._partition_map.pages_of(np.zeros(1, dtype=np.int64))
         self._pages = store.read(first, last)
         self._columns = tuple(name for name in store.schema.names if name not in store.key)
-        self._found = random.choice(self._pages.codes, tuples)
+        self._present = random.choice(self._pages.codes, tuples)
         # As many answers as a read brings, so that rows and results stay in the processor's cache as they do in a join.
         self._cuts = range(0, tuples, max(1, len(self._pages.codes)))
 
@@ -128,7 +128,7 @@ class _Parts:
     def output(self) -> None:
         step = self._cuts.step
         for start in self._cuts:
-            codes = self._found[start : start + step]
+            codes = self._present[start : start + step]
             rows, _ = match(self._pages.codes, self._pages.bounds, codes, np.array([0, len(codes)]))
             if self._columns:
                 self._pages.take(rows, self._columns)

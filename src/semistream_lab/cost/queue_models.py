@@ -96,10 +96,10 @@ def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
     for _ in range(_MAX_ROUNDS):
         # What is taken in is in proportion to the queue, so the next guess is nearly exact.
         taken = reads.tuples_per_read / (1 - cached) * cached / slots
-        found = division.waiting_slots / (1 + taken)
-        if abs(found - slots) < 1e-6 * slots:
+        refined = division.waiting_slots / (1 + taken)
+        if abs(refined - slots) < 1e-6 * slots:
             break
-        slots = found
+        slots = refined
         reads = reads_by(choice, swapped, slots)
     rows = division.partition_rows
     tuples = reads.tuples_per_read / (1 - cached)

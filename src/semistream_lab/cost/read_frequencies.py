@@ -212,21 +212,21 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
             # Demand that starts again at nothing with each read shows too few matches on schedule.
             frequent &= (period < lag) & (demand.ramp < _MAX_RAMP) & (np.arange(len(share)) < most)
             rates = np.where(frequent, 1 / period, share / (1 + share * lag))
-            found = demand.tuples_per_read(rates)
-            if abs(found - served) < 1e-4 * served:
+            refined = demand.tuples_per_read(rates)
+            if abs(refined - served) < 1e-4 * served:
                 break
-            served = 0.5 * (served + found)
+            served = 0.5 * (served + refined)
         return lag, rates
 
     lag, rates = settled(len(demand.share))
     few, many = 0, len(demand.share)
     while lag > longest_lag and many - few > 1:
         middle = (few + many) // 2
-        lag_of_some, some_rates = settled(middle)
-        if lag_of_some > longest_lag:
+        tried_lag, tried_rates = settled(middle)
+        if tried_lag > longest_lag:
             many = middle
         else:
-            few, rates = middle, some_rates
+            few, rates = middle, tried_rates
     return rates
 
 
@@ -254,10 +254,10 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, F
     rates = free = most = share
     for _ in range(_MAX_ROUNDS):
         rates, free, most = _beside_hazard(demand, slots, share / (2 * served))
-        found = demand.tuples_per_read(rates)
-        if abs(found - served) < 1e-5 * served:
+        refined = demand.tuples_per_read(rates)
+        if abs(refined - served) < 1e-5 * served:
             break
-        served = 0.5 * (served + found)
+        served = 0.5 * (served + refined)
     return rates, free, most
 
 

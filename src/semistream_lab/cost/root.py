@@ -25,15 +25,15 @@ def where_rising_meets(
         middle = (low * above - high * below) / (above - below)
         if step % 4 == 3 or not low < middle < high:  # bends of the function must not stall the search
             middle = (low + high) / 2
-        found = function(middle) - target
-        if found < 0:
-            low, below = middle, found
+        difference = function(middle) - target
+        if difference < 0:
+            low, below = middle, difference
             above = above / 2 if kept < 0 else above
             kept = -1
         else:
-            high, above = middle, found
+            high, above = middle, difference
             below = below / 2 if kept > 0 else below
             kept = 1
-        if high - low <= precision * high or abs(found) <= precision * abs(target):
+        if high - low <= precision * high or abs(difference) <= precision * abs(target):
             break
     return middle

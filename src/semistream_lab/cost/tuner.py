@@ -98,7 +98,7 @@ def tune_by_measurement(
 
     def measured(parameters: Mapping[str, float]) -> float:
         stream = keys() if keys is not None else _generated_keys(situation, seed)
-        found = measure(
+        run = measure(
             recipe,
             table,
             Workload(stream),
@@ -110,7 +110,7 @@ def tune_by_measurement(
             seed=seed,
             parameters=parameters,
         )
-        return found.service_rate
+        return run.service_rate
 
     search = _Search(recipe, measured, progress)
     if not axes:
@@ -183,9 +183,9 @@ class _Search:
         rate = self._try(best)
         for combination in itertools.product(*values.values()):
             point = {**best, **dict(zip(values, combination, strict=True))}
-            found = self._try(point)
-            if found > rate * (1 + _WORTHWHILE):
-                best, rate = point, found
+            tried = self._try(point)
+            if tried > rate * (1 + _WORTHWHILE):
+                best, rate = point, tried
         return best
 
     def result(self, best: dict[str, float], by: Literal["model", "measurement"], note: str = "") -> Tuning:
@@ -193,7 +193,7 @@ class _Search:
         rate = self._try(best)
         if not rate:
             rate = self._rate(best)
-        curve = tuple(CurvePoint(dict(point), found) for point, found in self._tried.items() if found)
+        curve = tuple(CurvePoint(dict(point), tried_rate) for point, tried_rate in self._tried.items() if tried_rate)
         return Tuning(self._recipe.name, best, rate, curve, by, note)
 
     def _try(self, point: Mapping[str, float]) -> float:

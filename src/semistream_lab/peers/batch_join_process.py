@@ -27,8 +27,8 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     if order["checked"]:
         stream = stream_rows(situation, order["first_row"], order["checked"] * situation.batch_rows)
         rows = join(stream, master, on="key", how="left", memory=situation.memory_bytes).read_all()
-        found = Joined.of(rows, (*STREAM_COLUMNS, *PAYLOAD))
-        return {"rows": found.rows, "checksum": found.checksum}
+        joined_rows = Joined.of(rows, (*STREAM_COLUMNS, *PAYLOAD))
+        return {"rows": joined_rows.rows, "checksum": joined_rows.checksum}
     return _measured(situation, master, order["first_row"], order["dropped"], order["batches"])
 
 

@@ -118,9 +118,9 @@ def checked(peer: Peer, bench: Bench) -> Joined:
     """Return what a peer gives for the first batches, or raise WrongRowsError if that is not what it should be."""
     rows = CHECKED_BATCHES * bench.data.situation.batch_rows
     right = expected(bench.data.situation, 0, rows, joined=peer.joins)
-    found = peer.check(bench, 0, CHECKED_BATCHES)
-    if found.rows != right.rows:
-        raise WrongRowsError(f"It gave {found.rows:,} rows instead of {right.rows:,} and was not measured.")
-    if found.checksum != right.checksum:
+    given = peer.check(bench, 0, CHECKED_BATCHES)
+    if given.rows != right.rows:
+        raise WrongRowsError(f"It gave {given.rows:,} rows instead of {right.rows:,} and was not measured.")
+    if given.checksum != right.checksum:
         raise WrongRowsError("It gave other rows than the master table has and was not measured.")
-    return found
+    return given

@@ -22,5 +22,5 @@ def run(module: str, order: Mapping[str, Any], environment: Mapping[str, str] | 
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
         raise PeerFailedError(f"Its process stopped ({last[0][:_MAX_TOLD]}).")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    reply: dict[str, Any] = json.loads(done.stdout)
+    return reply

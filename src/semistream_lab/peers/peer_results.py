@@ -83,8 +83,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def ratio(result: PeerResult, results: Sequence[PeerResult], other: str) -> float | None:
     """Return how many times as long the batches of a peer take as those of another; None if that was not measured."""
-    found = [one.median_ms for one in results if one.peer == other]
-    return result.median_ms / found[0] if found else None
+    medians = [one.median_ms for one in results if one.peer == other]
+    return result.median_ms / medians[0] if medians else None
 
 
 def fastest_first(results: Sequence[PeerResult]) -> list[PeerResult]:

@@ -66,7 +66,7 @@ class SparkPeer(Peer):
                     peaks.extend(peer_memory.peaks_of_workers(mark))
 
             measured = _run(df, bench.data.folder, {"format": "noop"}, dropped + batches, watch)[dropped:]
-        statistics = [found for one in measured for found in of_progress(one.observedMetrics)]
+        statistics = [batch for one in measured for batch in of_progress(one.observedMetrics)]
         read = [float(one.bytes_read) for one in statistics]
         return Turn(
             batch_ms=[float(one.durationMs["triggerExecution"]) for one in measured],

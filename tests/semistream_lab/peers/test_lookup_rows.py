@@ -43,11 +43,11 @@ def test_the_cache_holds_what_was_used_last_and_never_more_than_fits(
             cache.add({key: (key, 0.0, 0, "") for key in keys})
             touched = keys
         else:
-            found = cache.found(keys)
+            found = cache.rows_of(keys)
             touched = [key for key in keys if key in used]
             assert found == {key: (key, 0.0, 0, "") for key in touched}
         used = ([key for key in used if key not in touched] + touched)[-most:]
-        assert set(cache.found(used)) == set(used)
+        assert set(cache.rows_of(used)) == set(used)
         assert len(cache) == len(used)
         cache._check()
 

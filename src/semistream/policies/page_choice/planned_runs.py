@@ -131,10 +131,10 @@ class PlannedRuns(PageChoice):
         self, queue: Queue, theta: float, limit: int, steps: UInt8Array, run_cost: float | None = None
     ) -> tuple[int, int]:
         run_cost = self._run_cost if run_cost is None else run_cost
-        found: tuple[int, int] = _choose_runs(
+        chosen: tuple[int, int] = _choose_runs(
             queue.counts, queue.since, queue.entered, limit, theta, run_cost, self._by_age, steps
         )
-        return found
+        return chosen
 
     def _guess(self, queue: Queue) -> float:
         """Return the mean score, from which the search for θ starts."""

@@ -26,15 +26,15 @@ _ADAPTED = 0.05
 )
 def queue_is_above_position_over_memory(evidence: Evidence) -> Finding:
     """Judge claim 77."""
-    found = _queue_above_position(evidence, "pq-3a")
-    if found.holds or (_gains(evidence, "pq-3a")["CACHEJOIN"] > 1).all():
-        return found
+    finding = _queue_above_position(evidence, "pq-3a")
+    if finding.holds or (_gains(evidence, "pq-3a")["CACHEJOIN"] > 1).all():
+        return finding
     queued, early = (evidence.curve("pq-threshold", name).max() for name in ("CACHEJOIN-PQ", "CACHEJOIN-L at 90%"))
     note = (
         "It hangs on the threshold of the cache, which no paper prints: with the best one for each, CACHEJOIN-PQ "
         f"serves {queued / early:.2f} times what CACHEJOIN-L does at 100 MB."
     )
-    return Finding(found.holds, found.measured, f"{found.reason} {note}")
+    return Finding(finding.holds, finding.measured, f"{finding.reason} {note}")
 
 
 @claim(
@@ -152,13 +152,13 @@ def gap_is_larger_at_weak_skew(evidence: Evidence) -> Finding:
 )
 def queue_is_above_position_on_tpch(evidence: Evidence) -> Finding:
     """Judge claim 85."""
-    found = _queue_above_position(evidence, "pq-3d")
+    finding = _queue_above_position(evidence, "pq-3d")
     plain = _queued(evidence, "pq-3d", "HYBRIDJOIN") / evidence.curve("pq-3d", "HYBRIDJOIN")
     note = (
         "Orders ask for customers uniformly, so no page is frequent: HYBRIDJOIN-PQ serves "
         f"{plain.min():.2f} to {plain.max():.2f} times what HYBRIDJOIN does."
     )
-    return Finding(found.holds, found.measured, f"{note} {found.reason}".strip())
+    return Finding(finding.holds, finding.measured, f"{note} {finding.reason}".strip())
 
 
 @claim(
@@ -170,7 +170,7 @@ def queue_is_above_position_on_tpch(evidence: Evidence) -> Finding:
 )
 def queue_is_above_position_on_weather(evidence: Evidence) -> Finding:
     """Judge claim 86."""
-    found = _queue_above_position(evidence, "pq-3e")
+    finding = _queue_above_position(evidence, "pq-3e")
     x = evidence.xs("pq-3e")[0]
     sizes = [
         evidence.value("pq-3e", series, x, "bytes_read") / evidence.value("pq-3e", series, x, "read_requests") / 1e3
@@ -180,7 +180,7 @@ def queue_is_above_position_on_weather(evidence: Evidence) -> Finding:
         "On generated reports. A longitude that is asked for often also has many master rows, so frequent pages are "
         f"large: {sizes[0]:.0f} kB a read against {sizes[1]:.0f} kB of HYBRIDJOIN."
     )
-    return Finding(found.holds, found.measured, f"{note} {found.reason}".strip())
+    return Finding(finding.holds, finding.measured, f"{note} {finding.reason}".strip())
 
 
 @claim(

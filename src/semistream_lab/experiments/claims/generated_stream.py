@@ -51,16 +51,16 @@ def frequencies_lie_on_a_line(evidence: Evidence) -> Finding:
 
 def _line(evidence: Evidence, series: str) -> tuple[float, float]:
     """Return the slope of the line through the logarithms, and the share of their variance that it explains."""
-    found = []
+    points = []
     for x in evidence.xs("hybrid-10b"):
         try:
             rank = evidence.value("hybrid-10b", series, x, "mean_rank")
-            found.append((np.log(rank), np.log(evidence.value("hybrid-10b", series, x))))
+            points.append((np.log(rank), np.log(evidence.value("hybrid-10b", series, x))))
         except NotMeasuredError:
             continue  # the table has no such rank
-    if len(found) < 3:
+    if len(points) < 3:
         raise NotMeasuredError(f"{series} has not been run")
-    ranks, frequencies = np.array(found).T
+    ranks, frequencies = np.array(points).T
     slope, start = np.polyfit(ranks, frequencies, 1)
     rest = frequencies - (slope * ranks + start)
     return float(slope), float(1 - rest.var() / frequencies.var())

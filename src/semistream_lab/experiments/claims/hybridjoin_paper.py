@@ -195,7 +195,9 @@ def predictions_are_close(evidence: Evidence) -> Finding:
     """Judge claim 24."""
     hybrid = _with_k_measured(evidence)
     others = {series: deviations(evidence, "hybrid-8", series, PREDICTED) for series in (_M, _I)}
-    worst = {_H: float(np.abs(hybrid).max())} | {name: float(np.abs(found).max()) for name, found in others.items()}
+    worst = {_H: float(np.abs(hybrid).max())} | {
+        name: float(np.abs(deviation).max()) for name, deviation in others.items()
+    }
     holds = all(value <= _CLOSE for value in worst.values())
     parts = [f"{name} {value:.1%}" for name, value in worst.items()]
     ours = max(float(np.abs(deviations(evidence, "hybrid-8", series, PREDICTED)).max()) for series in (_H, _M, _I))
@@ -209,7 +211,7 @@ def predictions_are_close(evidence: Evidence) -> Finding:
 
 def _with_k_measured(evidence: Evidence) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the deviations of HYBRIDJOIN's printed formula if its constant is taken from the smallest memory."""
-    costs, found, k = costs_of(evidence), [], 0.0
+    costs, deviating, k = costs_of(evidence), [], 0.0
     a_tuple = costs.output_seconds + costs.remove_seconds + costs.take_seconds + costs.append_seconds
     for x in evidence.xs("hybrid-8"):
         tuples, _ = per_read(evidence, "hybrid-8", _H, x)
@@ -226,5 +228,5 @@ def _with_k_measured(evidence: Evidence) -> np.ndarray[tuple[int], np.dtype[np.f
         loop = (
             costs.seek_seconds + size_bytes / costs.bytes_per_second + rows * costs.probe_seconds + expected * a_tuple
         )
-        found.append(expected / loop / evidence.value("hybrid-8", _H, x) - 1)
-    return np.array(found)
+        deviating.append(expected / loop / evidence.value("hybrid-8", _H, x) - 1)
+    return np.array(deviating)

@@ -79,7 +79,7 @@ def meshjoin_waits_for_its_part(evidence: Evidence) -> Finding:
 )
 def meshjoin_takes_half_a_scan(evidence: Evidence) -> Finding:
     """Judge claim 9."""
-    found = []
+    shares = []
     for x in evidence.xs("hybrid-7a"):
         rows = planned(evidence, "hybrid-7a", _M, x).point.master_rows
         pages = -(-rows // (PAGE_BYTES // ROW_BYTES))
@@ -87,9 +87,9 @@ def meshjoin_takes_half_a_scan(evidence: Evidence) -> Finding:
         scan_seconds = evidence.value("hybrid-7a", _M, x, "seconds") * pages / read
         # By Little's law for those that enter: what leaves comes in lumps if one partition has half of the stream.
         lumps = evidence.value("hybrid-7a", _M, x, "tuples") / evidence.value("hybrid-7a", _M, x, "operations_takes")
-        found.append(evidence.value("hybrid-7a", _M, x) * lumps / (scan_seconds / 2))
-    holds = bool(np.all(np.abs(np.array(found) - 1) <= _CLOSE))
-    return Finding(holds, f"{min(found):.3f} to {max(found):.3f} of half a scan")
+        shares.append(evidence.value("hybrid-7a", _M, x) * lumps / (scan_seconds / 2))
+    holds = bool(np.all(np.abs(np.array(shares) - 1) <= _CLOSE))
+    return Finding(holds, f"{min(shares):.3f} to {max(shares):.3f} of half a scan")
 
 
 @claim(
@@ -154,15 +154,15 @@ def tuples_per_read_are_a_proportion(evidence: Evidence) -> Finding:
 def k_is_as_printed(evidence: Evidence) -> Finding:
     """Judge claim 12."""
     xs = evidence.xs("hybrid-6")
-    found = [_k(evidence, "hybrid-6", x) for x in xs]
+    ks = [_k(evidence, "hybrid-6", x) for x in xs]
     usual = min(range(len(xs)), key=lambda index: abs(xs[index] - 850 * ROW_BYTES))
-    nearest = min(range(len(xs)), key=lambda index: abs(found[index] - _PAPERS_K))
-    holds = abs(found[usual] / _PAPERS_K - 1) <= 0.1
+    nearest = min(range(len(xs)), key=lambda index: abs(ks[index] - _PAPERS_K))
+    holds = abs(ks[usual] / _PAPERS_K - 1) <= 0.1
     reason = (
-        f"k is no constant: it goes from {max(found):.2f} to {min(found):.2f} over the size of a read, which the "
-        f"paper does not print, and comes nearest to 1.36 at {xs[nearest] / 1e3:,.0f} kB ({found[nearest]:.2f})."
+        f"k is no constant: it goes from {max(ks):.2f} to {min(ks):.2f} over the size of a read, which the "
+        f"paper does not print, and comes nearest to 1.36 at {xs[nearest] / 1e3:,.0f} kB ({ks[nearest]:.2f})."
     )
-    return decided(holds, f"k = {found[usual]:.2f}", reason)
+    return decided(holds, f"k = {ks[usual]:.2f}", reason)
 
 
 @claim(

@@ -59,9 +59,9 @@ def no_partition_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
 @claim(4, _THEOREMS, "Theorem 2: at most one read for each stream tuple.", "reads per tuple at most 1", priced=False)
 def at_most_one_read_a_tuple(evidence: Evidence) -> Finding:
     """Judge claim 4."""
-    found = {name: _number(row, "reads_per_tuple") for name, row in _runs(evidence, with_trickle=True)}
-    worst = max(found, key=lambda name: found[name])
-    return Finding(found[worst] <= 1, f"at most {found[worst]:.3f} reads per tuple ({worst})")
+    reads = {name: _number(row, "reads_per_tuple") for name, row in _runs(evidence, with_trickle=True)}
+    worst = max(reads, key=lambda name: reads[name])
+    return Finding(reads[worst] <= 1, f"at most {reads[worst]:.3f} reads per tuple ({worst})")
 
 
 def _slower_than(evidence: Evidence, rival: str, *, with_trickle: bool) -> tuple[float, str]:

@@ -90,10 +90,10 @@ def optimised_is_best_over_rows(evidence: Evidence) -> Finding:
 )
 def optimised_is_far_ahead_over_memory(evidence: Evidence) -> Finding:
     """Judge claim 99."""
-    found = lead(evidence, "op-6b", _OP)
-    holds = found.least >= _WIDE
-    measured = f"{found.least:.2f} to {found.most:.2f} times the best rival"
-    reason = f"Least at {place(evidence, 'op-6b', found.place)}: {_why_not_twice(evidence)}"
+    ahead = lead(evidence, "op-6b", _OP)
+    holds = ahead.least >= _WIDE
+    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the best rival"
+    reason = f"Least at {place(evidence, 'op-6b', ahead.place)}: {_why_not_twice(evidence)}"
     return Finding(holds, measured, "" if holds else reason)
 
 
@@ -167,23 +167,23 @@ def reading_is_the_major_cost(evidence: Evidence) -> Finding:
 
 def _ahead(evidence: Evidence, experiment: str, winner: str) -> Finding:
     """Judge that one series is ahead everywhere, and say where that is no more than noise."""
-    finding, found = best_everywhere(evidence, experiment, winner), lead(evidence, experiment, winner)
+    finding, ahead = best_everywhere(evidence, experiment, winner), lead(evidence, experiment, winner)
     widths = [
-        evidence.value(experiment, series, found.place, "confidence") / evidence.value(experiment, series, found.place)
-        for series in (winner, found.rival)
+        evidence.value(experiment, series, ahead.place, "confidence") / evidence.value(experiment, series, ahead.place)
+        for series in (winner, ahead.rival)
     ]
     noise = hypot(*widths)
-    if not found.is_ahead:
-        slots = [evidence.value(experiment, series, found.place, "waiting_slots") for series in (winner, found.rival)]
+    if not ahead.is_ahead:
+        slots = [evidence.value(experiment, series, ahead.place, "waiting_slots") for series in (winner, ahead.rival)]
         lost = (
-            f"Its buffers leave {winner} {slots[0] / slots[1]:.0%} of {found.rival}'s waiting tuples, which costs more "
+            f"Its buffers leave {winner} {slots[0] / slots[1]:.0%} of {ahead.rival}'s waiting tuples, which costs more "
             "there than what runs side by side saves."
         )
         finding = Finding(finding.holds, finding.measured, f"{finding.reason} {lost}")
-    if abs(found.least - 1) > noise:
+    if abs(ahead.least - 1) > noise:
         return finding
     note = (
-        f"At {place(evidence, experiment, found.place)} the two differ by less than their 95% intervals (±{noise:.0%} "
+        f"At {place(evidence, experiment, ahead.place)} the two differ by less than their 95% intervals (±{noise:.0%} "
         "together): the hits of a cache that overwrites at random wander slowly."
     )
     return Finding(finding.holds, finding.measured, f"{finding.reason} {note}".strip())

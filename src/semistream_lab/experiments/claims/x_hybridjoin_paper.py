@@ -85,10 +85,10 @@ def the_pinned_part_is_cheap(evidence: Evidence) -> Finding:
 )
 def hybridjoin_is_slightly_above(evidence: Evidence) -> Finding:
     """Judge claim 35."""
-    found = lead(evidence, "x-3a", _H, (_M, _R))
-    holds = found.is_ahead and found.most < 1.5
-    measured = f"{found.least:.2f} to {found.most:.2f} times the better of the two"
-    reason = f"At {place(evidence, 'x-3a', found.place)} {explained(evidence, 'x-3a', _H, found.rival, found.place)}."
+    ahead = lead(evidence, "x-3a", _H, (_M, _R))
+    holds = ahead.is_ahead and ahead.most < 1.5
+    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the better of the two"
+    reason = f"At {place(evidence, 'x-3a', ahead.place)} {explained(evidence, 'x-3a', _H, ahead.rival, ahead.place)}."
     return decided(holds, measured, reason)
 
 

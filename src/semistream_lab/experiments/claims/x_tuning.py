@@ -95,21 +95,20 @@ def a_best_pinned_part(evidence: Evidence) -> Finding:
     """Judge claim 49."""
     grid = _grid(evidence)
     curves = {size: grid.over_pinned(size) for size in grid.swappable}
-    found = {size: _rise_and_fall(*curve) for size, curve in curves.items() if len(curve[0]) >= 5}
+    tops = {size: _rise_and_fall(*curve) for size, curve in curves.items() if len(curve[0]) >= 5}
     parts = [
-        f"{_kb(size)} reads: +{rise:.0%} to {_kb(top)}, then -{fall:.0%}"
-        for size, (_, rise, fall, top) in found.items()
+        f"{_kb(size)} reads: +{rise:.0%} to {_kb(top)}, then -{fall:.0%}" for size, (_, rise, fall, top) in tops.items()
     ]
-    failing = [_kb(size) for size, (holds, *_) in found.items() if not holds]
+    failing = [_kb(size) for size, (holds, *_) in tops.items() if not holds]
     reason = (
         f"With reads of {', '.join(failing)} the rate does not rise faster than it falls: a pinned part of one read, "
         "the smallest that there is here, answers nearly as many tuples as larger ones."
     )
     if evidence.ranks == "shuffled":
         reason = "The first pages are no hotter than others, so that pinning more of them costs more than it saves."
-    left_out = ", ".join(_kb(size) for size in curves if size not in found)
+    left_out = ", ".join(_kb(size) for size in curves if size not in tops)
     note = f"Not judged with reads of {left_out}: pinned parts below one read, where the rise would be, do not exist."
-    holds = bool(found) and not failing
+    holds = bool(tops) and not failing
     return Finding(holds, "; ".join(parts), note if holds else reason)
 
 
@@ -206,11 +205,11 @@ def model_over_the_pinned_part(evidence: Evidence) -> Finding:
 
 
 def _tuned_is_above(evidence: Evidence, experiment: str) -> Finding:
-    found = lead(evidence, experiment, "tuned", ("untuned",))
-    measured = f"{found.least:.2f} to {found.most:.2f} times the untuned rate"
-    where = place(evidence, experiment, found.place)
-    reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', found.place)}."
-    return decided(found.is_ahead, measured, reason)
+    ahead = lead(evidence, experiment, "tuned", ("untuned",))
+    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the untuned rate"
+    where = place(evidence, experiment, ahead.place)
+    reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', ahead.place)}."
+    return decided(ahead.is_ahead, measured, reason)
 
 
 @claim(55, "x-7a", "Tuned X-HYBRIDJOIN is above untuned at every size of R.", "above at every size")
@@ -254,7 +253,7 @@ def _worst(evidence: Evidence, series: list[str], column: str) -> Float64Array:
 )
 def match_probability_falls(evidence: Evidence) -> Finding:
     """Judge claim 58."""
-    found = evidence.curve("x-5", _H)
-    holds = rises(found[::-1], 0.02) and found[0] > 1.1 * found[-1]
+    matching = evidence.curve("x-5", _H)
+    holds = rises(matching[::-1], 0.02) and matching[0] > 1.1 * matching[-1]
     reason = "Where R is not stored in order of use, hot tuples are spread over all partitions."
-    return decided(holds, f"{listed(found[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)
+    return decided(holds, f"{listed(matching[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)

@@ -66,11 +66,11 @@ class _LoggedReads(LoggedChoice):
 def run(point: Point) -> Row:
     """Measure a point."""
     log = ScheduleLog()
-    found = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
-    stats = found.stats
+    result = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
+    stats = result.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
     shares = page_shares(point.master_rows, point.exponent, point.ranks, point.seed, pages_per_read)
-    return {**rates.row_of(found), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
+    return {**rates.row_of(result), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
 
 
 @lru_cache(maxsize=4)
@@ -117,14 +117,14 @@ def _linearity(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
     if again.sum() < 10 * _GROUPS:
         return {}
     since = np.diff(entered, prepend=0)[again].astype(np.float64)
-    expected, found = since * shares[partitions[order][again]], matches[again].astype(np.float64)
+    expected, matched = since * shares[partitions[order][again]], matches[again].astype(np.float64)
     groups = np.array_split(np.argsort(since, kind="stable"), _GROUPS)
-    ratios = [float(found[group].sum() / expected[group].sum()) for group in groups]
+    ratios = [float(matched[group].sum() / expected[group].sum()) for group in groups]
     return {
-        "matches_per_expected": float(found.sum() / expected.sum()),
+        "matches_per_expected": float(matched.sum() / expected.sum()),
         "min_matches_per_expected": min(ratios),
         "max_matches_per_expected": max(ratios),
-        "matches_correlation": float(np.corrcoef(expected, found)[0, 1]),
+        "matches_correlation": float(np.corrcoef(expected, matched)[0, 1]),
         "shortest_interval": float(since[groups[0]].mean()),
         "longest_interval": float(since[groups[-1]].mean()),
     }

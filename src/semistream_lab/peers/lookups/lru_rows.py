@@ -34,16 +34,16 @@ class LruRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def found(self, keys: Iterable[int]) -> dict[int, Row]:
+    def rows_of(self, keys: Iterable[int]) -> dict[int, Row]:
         """Return the rows of those keys that are here, and count them as used."""
         rows, moved = self._rows, self._rows.move_to_end
-        found = {}
+        cached = {}
         for key in keys:
             row = rows.get(key)
             if row is not None:
                 moved(key)
-                found[key] = row
-        return found
+                cached[key] = row
+        return cached
 
     def add(self, new: Mapping[int, Row]) -> None:
         """Take rows in and drop as many as are too many."""

@@ -57,8 +57,8 @@ def index_name(version: int, token: str) -> str:
 def version_of(name: str, kind: str) -> int | None:
     """Return the version in a name of a file of this kind ("manifest", "data" or "index"); None if it is not one."""
     # A table that nobody vacuums has thousands of names, and they are looked through for every merge.
-    found = _NUMBERED[kind].fullmatch(name) if name.startswith(kind) else None
-    return int(found[1]) if found else None
+    match = _NUMBERED[kind].fullmatch(name) if name.startswith(kind) else None
+    return int(match[1]) if match else None
 
 
 def number_of(name: str) -> int:
@@ -86,10 +86,10 @@ def decode_header(path: Path, magic: bytes, data: bytes) -> FileHeader:
         raise CorruptTableError(
             f"{path} is {len(data)} bytes long, but expected at least {HEADER_BYTES}: restore it or build again."
         )
-    found, file_format, _, entries, body_crc = _HEADER.unpack_from(data)
-    if found != magic:
+    start, file_format, _, entries, body_crc = _HEADER.unpack_from(data)
+    if start != magic:
         raise CorruptTableError(
-            f"{path} is not a file of a master table: it starts with {found!r}, but expected {magic!r}."
+            f"{path} is not a file of a master table: it starts with {start!r}, but expected {magic!r}."
         )
     check_format(path, file_format)
     return FileHeader(entries, body_crc)

@@ -57,10 +57,10 @@ class RowLayout:
 
     def chosen_schema(self, names: tuple[str, ...]) -> pa.Schema:
         """Return the schema of some columns; made once for each choice."""
-        found = self._chosen.get(names)
-        if found is None:
-            found = self._chosen[names] = pa.schema([self.schema.field(name) for name in names])
-        return found
+        schema = self._chosen.get(names)
+        if schema is None:
+            schema = self._chosen[names] = pa.schema([self.schema.field(name) for name in names])
+        return schema
 
     def coded(self, codes: pa.Array, columns: dict[str, pa.Array]) -> pa.RecordBatch:
         """Return coded rows from codes and columns of the stored types."""

@@ -75,9 +75,9 @@ def first_damaged(
     (-1, 0) if all are as expected.
     """
     for place in range(starts.shape[0]):
-        found = crc32(data, starts[place], ends[place] - starts[place])
-        if found != expected[pages[place]]:
-            return place, np.int64(found)
+        checksum = crc32(data, starts[place], ends[place] - starts[place])
+        if checksum != expected[pages[place]]:
+            return place, np.int64(checksum)
     return -1, np.int64(0)
 
 
@@ -102,7 +102,7 @@ def checked_codes(
     `words` and `halves` are the same memory as `data`. (TOO_SHORT, 0) if a page is too short for its rows. One call of
     both, because a thread that reads ahead must wait for the interpreter after each.
     """
-    wrong, found = first_damaged(data, starts, ends, pages, expected)
+    wrong, checksum = first_damaged(data, starts, ends, pages, expected)
     if wrong < 0:
         if code_bytes == 8:
             done = gather_long(words, starts, ends, row_bounds, codes)
@@ -110,4 +110,4 @@ def checked_codes(
             done = gather_short(words, halves, starts, ends, row_bounds, codes)
         if not done:
             return TOO_SHORT, np.int64(0)
-    return wrong, found
+    return wrong, checksum

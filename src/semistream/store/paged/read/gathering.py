@@ -23,7 +23,7 @@ NODE, BUFFER, KIND, WIDTH, VALIDITY_AT, VALUES_AT, PLACE_SIZE = range(7)
 """What a place says of a column: the four numbers of `Gathering.places`, and where its parts begin in the output."""
 PAGE, PAGE_ROW, TARGET, VISIT_SIZE = range(4)
 """What a visit says of a row: its page, its number on the page, and its place in the output."""
-NULLS, VALUE_BYTES, FOUND_SIZE = range(3)
+NULLS, VALUE_BYTES, COUNTS_SIZE = range(3)
 """What is found out about a column: how many rows are null, and how many bytes its strings have together."""
 _VALIDITY, _VALUES, _STRINGS, _STRING_BYTES, PART_SIZE = range(5)
 # What the parts say of a column in a page: where its buffers begin, -1 for bits that it does not have.
@@ -52,11 +52,11 @@ def open_pages(
     for index in range(rows.shape[0]):
         row = rows[index]
         if not row_bounds[page] <= row < row_bounds[page + 1]:
-            found = np.searchsorted(row_bounds, row, side="right") - 1
-            if found < 0 or found >= pages:
+            holder = np.searchsorted(row_bounds, row, side="right") - 1
+            if holder < 0 or holder >= pages:
                 return NO_SUCH_ROW
-            ascending &= found >= page
-            page = found
+            ascending &= holder >= page
+            page = holder
         visits[index, PAGE] = page
         visits[index, PAGE_ROW] = row - row_bounds[page]
         visits[index, TARGET] = index
@@ -77,9 +77,9 @@ def gather(
     places: Int64Array,
     parts: Int64Array,
     out: UInt8Array,
-    found: Int64Array,
+    counts: Int64Array,
 ) -> Any:
-    """Write validity bits, values of fixed width and offsets of all columns to `out`, and what was found to `found`.
+    """Write validity bits, values of fixed width and offsets of all columns to `out`, and what was found to `counts`.
 
     `parts` is room to work in. Returns DONE, or the place of a page that does not hold all values of its rows.
     """
@@ -89,7 +89,7 @@ def gather(
         if wrong != DONE:
             return wrong
         if has_nulls:
-            found[column, NULLS] = _gather_validity(data, visits, parts, out, place[VALIDITY_AT])
+            counts[column, NULLS] = _gather_validity(data, visits, parts, out, place[VALIDITY_AT])
         if place[KIND] == FIXED:
             _gather_fixed(data, visits, parts, out, place[VALUES_AT], place[WIDTH])
         elif place[KIND] == BITS:
@@ -101,7 +101,7 @@ def gather(
                 wrong, total = _gather_lengths(data.view(np.int64), visits, parts, place, out.view(np.int64))
             if wrong != DONE:
                 return wrong
-            found[column, VALUE_BYTES] = total
+            counts[column, VALUE_BYTES] = total
     return DONE
 
 
@@ -114,7 +114,7 @@ def gather_strings(
     parts: Int64Array,
     out: UInt8Array,
     values: UInt8Array,
-    found: Int64Array,
+    counts: Int64Array,
 ) -> None:
     """Copy the bytes of all strings to `values`, one column behind the other; `gather` must have found them right."""
     begin = np.int64(0)
@@ -126,7 +126,7 @@ def gather_strings(
                 _copy_strings(data, data.view(np.int32), visits, parts, place, out.view(np.int32), values, begin)
             else:
                 _copy_strings(data, data.view(np.int64), visits, parts, place, out.view(np.int64), values, begin)
-            begin += found[column, VALUE_BYTES]
+            begin += counts[column, VALUE_BYTES]
 
 
 @kernel

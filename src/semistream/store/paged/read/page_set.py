@@ -108,7 +108,7 @@ class FilePages(PageSet):
             raise self._no_such_row()
         if wrong == DONE:
             taken = TakenRows(gathering, len(rows))
-            wrong = gather(data, heads, visits, taken.places, parts, taken.fixed, taken.found)
+            wrong = gather(data, heads, visits, taken.places, parts, taken.fixed, taken.counts)
         if wrong != DONE:
             raise self._fault(wrong, "its columns are not where the index and the schema expect them")
         size_bytes = taken.size_bytes
@@ -116,7 +116,7 @@ class FilePages(PageSet):
             return self._gathered(rows[: min(len(rows) - 1, taken.count_within(limit_bytes))], gathering, limit_bytes)
         values = taken.strings()
         if values is not None:
-            gather_strings(data, heads, visits, taken.places, parts, taken.fixed, values, taken.found)
+            gather_strings(data, heads, visits, taken.places, parts, taken.fixed, values, taken.counts)
         return taken.batch(), size_bytes
 
     def _decoded(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:

@@ -265,7 +265,7 @@ class PagedFileStore(MasterStore):
     def _checked_codes(self, placed: PlacedPages) -> Int64Array:
         memory, expected = placed.memory, self._entries.checksums
         codes = np.empty(placed.row_bounds[-1], dtype=np.int64)
-        wrong, found = checked_codes(
+        wrong, checksum = checked_codes(
             memory,
             memory.view(np.int64),
             memory.view(np.int32),
@@ -283,7 +283,7 @@ class PagedFileStore(MasterStore):
             page = int(placed.pages[wrong])
             raise self._names.fault(
                 page,
-                f"damaged: expected the checksum {int(expected[page])}, but it has {found}; "
+                f"damaged: expected the checksum {int(expected[page])}, but it has {checksum}; "
                 "restore the file or build again",
             )
         return codes

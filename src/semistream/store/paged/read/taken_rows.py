@@ -9,7 +9,7 @@ from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.core.errors import SemistreamError
 from semistream.store.paged.format.page_columns import BITS, BYTES, FIXED, Gathering
 from semistream.store.paged.read.gathering import (
-    FOUND_SIZE,
+    COUNTS_SIZE,
     KIND,
     PLACE_SIZE,
     VALIDITY_AT,
@@ -45,7 +45,7 @@ class TakenRows:
             size += bit_bytes if kind == BITS else _padded((row_count + (kind != FIXED)) * width)
         self.places[:, VALIDITY_AT] = self._validity_at
         self.places[:, VALUES_AT] = self._values_at
-        self.found: Int64Array = np.zeros((column_count, FOUND_SIZE), dtype=np.int64)
+        self.counts: Int64Array = np.zeros((column_count, COUNTS_SIZE), dtype=np.int64)
         self._fixed = pa.allocate_buffer(size)
         self.fixed: UInt8Array = np.frombuffer(self._fixed, dtype=np.uint8)
         self._strings: pa.Buffer | None = None
@@ -53,7 +53,7 @@ class TakenRows:
     @property
     def size_bytes(self) -> int:
         """What all columns take, known once `fixed` is filled."""
-        return int(self._fixed.size + self.found[:, VALUE_BYTES].sum())
+        return int(self._fixed.size + self.counts[:, VALUE_BYTES].sum())
 
     def count_within(self, limit_bytes: int) -> int:
         """Return how many of the first rows take no more than the limit, at least one; once `fixed` is filled."""
@@ -66,7 +66,7 @@ class TakenRows:
 
     def strings(self) -> UInt8Array | None:
         """Return the memory for the bytes of all strings, one column behind the other; None if there are none."""
-        sizes: list[int] = self.found[:, VALUE_BYTES].tolist()
+        sizes: list[int] = self.counts[:, VALUE_BYTES].tolist()
         for name, kind, size in zip(self._gathering.schema.names, self._kinds, sizes, strict=True):
             if kind == BYTES and size > _MAX_STRING_BYTES:
                 raise SemistreamError(
@@ -84,7 +84,7 @@ class TakenRows:
         bit_bytes = -(-self._row_count // 8)
         string_at = 0
         arrays = []
-        for column, (nulls, string_bytes) in enumerate(self.found.tolist()):
+        for column, (nulls, string_bytes) in enumerate(self.counts.tolist()):
             kind, width = self._kinds[column], self._widths[column]
             validity = self._fixed.slice(self._validity_at[column], bit_bytes) if nulls else None
             values_bytes = bit_bytes if kind == BITS else (self._row_count + (kind != FIXED)) * width

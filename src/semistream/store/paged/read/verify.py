@@ -40,9 +40,9 @@ def verify(path: str | Path, *, version: int | None = None) -> dict[str, int]:
 
 
 def _check_run(store: PagedFileStore, first: int, last: int) -> None:
-    found = store.read_pages(np.array([first]), np.array([last]))
+    pages = store.read_pages(np.array([first]), np.array([last]))
     layout = store.layout
-    batches = decode(found.buffer, found.page_starts.tolist(), layout.page_schema)
+    batches = decode(pages.buffer, pages.page_starts.tolist(), layout.page_schema)
     for page, batch in enumerate(batches, first):
         try:
             batch.validate(full=True)
@@ -51,7 +51,7 @@ def _check_run(store: PagedFileStore, first: int, last: int) -> None:
         if batch.num_rows != store.entries.row_counts[page]:
             raise _fault(store, page, f"it has {batch.num_rows} rows, but the index {store.entries.row_counts[page]}")
     rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
-    codes = found.codes
+    codes = pages.codes
     encoded = layout.codec.encode([rows.column(layout.position(name)) for name in layout.key])
     faults = {
         "rows have null keys": np.zeros(0, dtype=np.int64) if not encoded.null_count else np.arange(1),
@@ -61,8 +61,8 @@ def _check_run(store: PagedFileStore, first: int, last: int) -> None:
     }
     for what, places in faults.items():
         if len(places):
-            raise _fault(store, first + found.page_of(int(places[0])), what)
-    starts = found.page_bounds[:-1]
+            raise _fault(store, first + pages.page_of(int(places[0])), what)
+    starts = pages.page_bounds[:-1]
     wrong = np.flatnonzero(codes[starts] != store.entries.first_codes[first : last + 1])
     if len(wrong):
         raise _fault(store, first + int(wrong[0]), "its first code is not the one in the index")

@@ -166,13 +166,13 @@ def current(directory: Path) -> Manifest:
 
 def readable(directory: Path) -> dict[int, Manifest | CorruptTableError]:
     """Return the manifests of all versions in ascending order, or what is wrong with them."""
-    found: dict[int, Manifest | CorruptTableError] = {}
+    manifests: dict[int, Manifest | CorruptTableError] = {}
     for version in versions(directory):
         try:
-            found[version] = load(directory, version)
+            manifests[version] = load(directory, version)
         except CorruptTableError as error:
-            found[version] = error
-    return found
+            manifests[version] = error
+    return manifests
 
 
 def commit(directory: Path, manifest: Manifest, lock: WriterLock) -> None:
@@ -245,10 +245,10 @@ def _no_such_version(directory: Path, version: int) -> MasterNotFoundError:
 
 def _json_object(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line[:4096])
+        content = json.loads(line[:4096])
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _from_fields(path: Path, fields: dict[str, Any]) -> Manifest:

@@ -151,12 +151,12 @@ def check_sizes(directory: Path, needed: Iterable[TableFile]) -> None:
     """Raise CorruptTableError unless all these files are there in their full size."""
     for file in needed:
         path = directory / file.name
-        found = files.status_of(path)
-        if found is None:
+        status = files.status_of(path)
+        if status is None:
             raise CorruptTableError(f"{path} is missing: restore it or build the table again.")
-        if found.st_size != file.size_bytes:
+        if status.st_size != file.size_bytes:
             raise CorruptTableError(
-                f"{path} is truncated or damaged: expected {file.size_bytes} bytes, but it has {found.st_size}."
+                f"{path} is truncated or damaged: expected {file.size_bytes} bytes, but it has {status.st_size}."
             )
 
 

@@ -90,7 +90,7 @@ def pins_of(table: Path, *, now: float | None = None, besides: Collection[str] =
     Those of the queries `besides` are left out.
     """
     moment = time.time() if now is None else now
-    found = []
+    pins = []
     for folder, batch in _honoured(table):
         path = folder / f"{batch}.json"
         status = files.status_of(path)
@@ -100,13 +100,13 @@ def pins_of(table: Path, *, now: float | None = None, besides: Collection[str] =
             version = _pinned_version(path)
         except FileNotFoundError:
             continue
-        found.append(Pin(folder.name, batch, version, max(0.0, moment - status.st_mtime)))
-    return found
+        pins.append(Pin(folder.name, batch, version, max(0.0, moment - status.st_mtime)))
+    return pins
 
 
 def pinned_versions(table: Path) -> set[int]:
     """Return the versions that the newest pins of all queries name."""
-    return {found.version for found in pins_of(table)}
+    return {pin.version for pin in pins_of(table)}
 
 
 def pins_of_gone(table: Path, older_than_seconds: float, *, now: float | None = None) -> dict[str, list[Path]]:
@@ -114,10 +114,10 @@ def pins_of_gone(table: Path, older_than_seconds: float, *, now: float | None = 
     moment = time.time() if now is None else now
     gone = {}
     for folder in _folders(table):
-        found = {folder / name: files.status_of(folder / name) for name in files.names_in(folder)}
-        ages = [moment - status.st_mtime for status in found.values() if status is not None]
+        statuses = {folder / name: files.status_of(folder / name) for name in files.names_in(folder)}
+        ages = [moment - status.st_mtime for status in statuses.values() if status is not None]
         if ages and min(ages) > older_than_seconds:
-            gone[folder.name] = [path for path in found if _PIN.fullmatch(path.name)]
+            gone[folder.name] = [path for path in statuses if _PIN.fullmatch(path.name)]
     return {owner: paths for owner, paths in gone.items() if paths}
 
 
@@ -177,8 +177,8 @@ def _pinned_version(path: Path) -> int:
         raise SemistreamError(
             f"The pin {path} cannot be read ({error.strerror}): check the disk and try again."
         ) from error
-    if found := _WITHOUT_CHECKSUM.fullmatch(content):
-        return int(found[1])
+    if match := _WITHOUT_CHECKSUM.fullmatch(content):
+        return int(match[1])
     try:
         fields = json.loads(content)
         version, checksum = fields["version"], fields["crc"]
@@ -202,7 +202,7 @@ def _honoured(table: Path) -> list[tuple[Path, int]]:
 
 
 def _batches(folder: Path) -> list[int]:
-    return sorted(int(found[1]) for name in files.names_in(folder) if (found := _PIN.fullmatch(name)))
+    return sorted(int(match[1]) for name in files.names_in(folder) if (match := _PIN.fullmatch(name)))
 
 
 def _forget_old(folder: Path, newest: int) -> None:

@@ -61,9 +61,9 @@ def copy_pages(old: PagedFileStore, pages: Int64Array, target: AppendFile, file_
     while first < len(pages):
         before = int(ends[first - 1]) if first else 0
         last = max(first + 1, int(np.searchsorted(ends, before + _COPY_BYTES, side="right")))
-        found = old.read_pages(*_ranges(pages[first:last]))
+        read = old.read_pages(*_ranges(pages[first:last]))
         # Nothing lies between the pages of a read that is not direct.
-        offsets[first:last] = target.append(found.buffer) + found.page_starts
+        offsets[first:last] = target.append(read.buffer) + read.page_starts
         first = last
     return replace(entries, addresses=address(file_number, offsets))
 

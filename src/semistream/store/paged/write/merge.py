@@ -212,9 +212,9 @@ class _Merge:
             return self._carried
         starts = np.flatnonzero(np.diff(pages, prepend=-2) > 1)
         ends = np.append(starts[1:], len(pages)) - 1
-        found = self._old.read(pages[starts], pages[ends])
-        columns = found.take(np.arange(len(found.codes)), self._layout.order).columns
-        read = pa.RecordBatch.from_arrays([pa.array(found.codes), *columns], schema=self._layout.coded_schema)
+        touched = self._old.read(pages[starts], pages[ends])
+        columns = touched.take(np.arange(len(touched.codes)), self._layout.order).columns
+        read = pa.RecordBatch.from_arrays([pa.array(touched.codes), *columns], schema=self._layout.coded_schema)
         return pa.concat_batches([self._carried, read])
 
     def _pages(self, codes: Int64Array) -> Int64Array:

@@ -54,8 +54,8 @@ class PagePacker:
         sizes = np.concatenate(([0], np.cumsum(row_bits(page_rows))))
         starts = np.empty(len(codes), dtype=np.int64)
         count = _cut(codes, sizes, breaks, max(1, room_bytes * 8), starts)
-        found: list[int] = starts[:count].tolist()
-        return found
+        first_rows: list[int] = starts[:count].tolist()
+        return first_rows
 
 
 def codes_of(coded: pa.RecordBatch) -> Int64Array:
