@@ -103,4 +103,4 @@ def names_by_spark(spark: SparkSession) -> Listing:
 def _newest(names: Sequence[str] | None, pattern: re.Pattern[str] = _LOG_ENTRY) -> int | None:
     if names is None:
         return None
-    return max((int(found[1]) for name in names if (found := pattern.fullmatch(name))), default=-1)
+    return max((int(match[1]) for name in names if (match := pattern.fullmatch(name))), default=-1)

@@ -165,17 +165,17 @@ class SalesOffset:
     def of(cls, offset: dict[str, Any], plan: str) -> SalesOffset:
         """Return the offset that Spark kept, or raise InvalidSettingError if it is of another stream."""
         try:
-            found = cls(int(offset["position"]), int(offset["started"]), str(offset["plan"]))
+            place = cls(int(offset["position"]), int(offset["started"]), str(offset["plan"]))
         except (KeyError, TypeError, ValueError):
             raise InvalidSettingError(
                 f"The checkpoint was not written by {FORMAT}: give the query a checkpointLocation of its own."
             ) from None
-        if found.plan != plan:
+        if place.plan != plan:
             raise InvalidSettingError(
                 f"The options of {FORMAT} are not those that the checkpoint was made with: "
                 "restore them or give the query a new checkpointLocation."
             )
-        return found
+        return place
 
     def json(self) -> dict[str, Any]:
         """Return the offset as Spark keeps it."""

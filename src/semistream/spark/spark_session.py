@@ -124,10 +124,10 @@ def arrow_batch_bytes(memory_bytes: int) -> int:
 
 def local_cores(master: str) -> int:
     """Return how many tasks run side by side at a master such as local[4]."""
-    found = re.match(r"local\[(\*|\d+)", master)
-    if found is None:
+    match = re.match(r"local\[(\*|\d+)", master)
+    if match is None:
         return 1
-    return len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1])
+    return len(os.sched_getaffinity(0)) if match[1] == "*" else int(match[1])
 
 
 @contextmanager
@@ -147,9 +147,9 @@ def _launching(settings: Mapping[str, str]) -> Iterator[None]:
         if "log4j" not in java_options:
             java_options = f"{java_options} -Dlog4j2.configurationFile={log.as_uri()}".strip()
         # Spark announces a level that comes by its own setting, so that the log's file alone tells it.
-        told = {name: value for name, value in settings.items() if name != _LOG_LEVEL} | {_JAVA_OPTIONS: java_options}
+        given = {name: value for name, value in settings.items() if name != _LOG_LEVEL} | {_JAVA_OPTIONS: java_options}
         file = Path(folder) / "spark.properties"
-        file.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in told.items()), encoding="utf-8")
+        file.write_text("".join(f"{name}={_escaped(value)}\n" for name, value in given.items()), encoding="utf-8")
         os.environ[_ARGUMENTS] = f"--properties-file {file} --load-spark-defaults {before or 'pyspark-shell'}"
         try:
             yield
@@ -176,11 +176,11 @@ def check_java() -> None:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         raise JavaMissingError(f"Spark needs Java {OLDEST_JAVA} or later, but {java} does not run: {how}.") from None
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', shown.stderr + shown.stdout)
-    version = int(found[2] or 0) if found and found[1] == "1" else int(found[1]) if found else 0
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', shown.stderr + shown.stdout)
+    version = int(match[2] or 0) if match and match[1] == "1" else int(match[1]) if match else 0
     if version < OLDEST_JAVA:
-        told = f"is Java {version}" if version else "is no Java"
-        raise JavaMissingError(f"Spark needs Java {OLDEST_JAVA} or later, but {java} {told}: {how}.")
+        what = f"is Java {version}" if version else "is no Java"
+        raise JavaMissingError(f"Spark needs Java {OLDEST_JAVA} or later, but {java} {what}: {how}.")
 
 
 class CheckpointLock:
