@@ -131,7 +131,7 @@ def measure(
         assembly.sizes.waiting_slots,
         before.tuples_out,
         time.perf_counter() - began,
-        peak_memory_bytes=assembly.budget.peak_bytes,
+        peak_memory_bytes=assembly.budget.used_bytes,
         fills_a_queue=fills_a_queue,
         operations=clock.operations.since(operations) if isinstance(clock, ModelClock) and operations else None,
         part_rates=_part_rates(moments),

@@ -48,10 +48,6 @@ class _Part:
         self.single_calls += 1
 
     @property
-    def per_call(self) -> float:
-        return self.seconds / max(1, self.calls)
-
-    @property
     def per_tuple(self) -> float:
         """The time that each further tuple takes; that of the call itself belongs to the round."""
         single = self.single_seconds / max(1, self.single_calls)

@@ -51,10 +51,6 @@ class KeyShares:
             self._placed_rows = rows[:placed]
             self._placed_shares = by_rank[:placed]
 
-    def of_first_rows(self, rows: int) -> float:
-        """Return the share of the stream that asks for the first rows of the table."""
-        return float(self._by_row[min(rows, self.rows)])
-
     def of_first_ranks(self, ranks: int) -> float:
         """Return the share of the stream that asks for the most frequent keys."""
         return float(self._by_rank[min(ranks, self.rows)])

@@ -25,7 +25,6 @@ _ADAPTED = 0.05
     ranks="shuffled",
 )
 def queue_is_above_position_over_memory(evidence: Evidence) -> Finding:
-    """Judge claim 77."""
     finding = _queue_above_position(evidence, "pq-3a")
     if finding.holds or (_gains(evidence, "pq-3a")["CACHEJOIN"] > 1).all():
         return finding
@@ -45,7 +44,6 @@ def queue_is_above_position_over_memory(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def gap_grows_with_memory(evidence: Evidence) -> Finding:
-    """Judge claim 78."""
     gaps = {family: _queued(evidence, "pq-3a", family) - early_rates(evidence, "pq-3a", family) for family in FAMILIES}
     grows = {
         family: bool((np.diff(gap) >= -0.1 * np.abs(gap[:-1])).all() and gap[-1] > gap[0])
@@ -68,7 +66,6 @@ def gap_grows_with_memory(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def gain_is_larger_without_a_cache(evidence: Evidence) -> Finding:
-    """Judge claim 79."""
     gains = _gains(evidence, "pq-3a")
     plain, cached = (float(gains[family].mean()) for family in FAMILIES)
     reason = why_below(evidence, "pq-3a", {"HYBRIDJOIN": gains["HYBRIDJOIN"]}, "-PQ")
@@ -83,7 +80,6 @@ def gain_is_larger_without_a_cache(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def queue_is_above_position_over_rows(evidence: Evidence) -> Finding:
-    """Judge claim 80."""
     return _queue_above_position(evidence, "pq-3b")
 
 
@@ -95,7 +91,6 @@ def queue_is_above_position_over_rows(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def queue_falls_more_slowly_with_rows(evidence: Evidence) -> Finding:
-    """Judge claim 81."""
     falls = {}
     for family in FAMILIES:
         queued, early = _queued(evidence, "pq-3b", family), early_rates(evidence, "pq-3b", family)
@@ -120,7 +115,6 @@ def queue_falls_more_slowly_with_rows(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def queue_is_above_position_over_skew(evidence: Evidence) -> Finding:
-    """Judge claim 83."""
     return _queue_above_position(evidence, "pq-3c")
 
 
@@ -132,7 +126,6 @@ def queue_is_above_position_over_skew(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def gap_is_larger_at_weak_skew(evidence: Evidence) -> Finding:
-    """Judge claim 84."""
     fixed = {
         family: _queued(evidence, "pq-3c", family) / evidence.curve("pq-3c", f"{family}-L at 30%")
         for family in FAMILIES
@@ -151,7 +144,6 @@ def gap_is_larger_at_weak_skew(evidence: Evidence) -> Finding:
     ranked=False,
 )
 def queue_is_above_position_on_tpch(evidence: Evidence) -> Finding:
-    """Judge claim 85."""
     finding = _queue_above_position(evidence, "pq-3d")
     plain = _queued(evidence, "pq-3d", "HYBRIDJOIN") / evidence.curve("pq-3d", "HYBRIDJOIN")
     note = (
@@ -169,7 +161,6 @@ def queue_is_above_position_on_tpch(evidence: Evidence) -> Finding:
     ranked=False,
 )
 def queue_is_above_position_on_weather(evidence: Evidence) -> Finding:
-    """Judge claim 86."""
     finding = _queue_above_position(evidence, "pq-3e")
     x = evidence.xs("pq-3e")[0]
     sizes = [
@@ -191,7 +182,6 @@ def queue_is_above_position_on_weather(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def adapts_without_configuration(evidence: Evidence) -> Finding:
-    """Judge claim 91."""
     losses = {}
     for family in FAMILIES:
         name = f"{family}-PQ"

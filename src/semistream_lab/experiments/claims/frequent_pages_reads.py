@@ -27,7 +27,6 @@ _LESS_USEFUL = 0.8
     priced=False,
 )
 def many_lookups_are_of_infrequent_pages(evidence: Evidence) -> Finding:
-    """Judge claim 76."""
     share, rare = (
         evidence.value("pq-pages", "HYBRIDJOIN-L at 30%", 1.0, name)
         for name in ("reads_of_infrequent", "reads_of_rare")
@@ -44,7 +43,6 @@ def many_lookups_are_of_infrequent_pages(evidence: Evidence) -> Finding:
     priced=False,
 )
 def queue_needs_little_memory(evidence: Evidence) -> Finding:
-    """Judge claim 87."""
     reserved, used, longest = (
         evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
         for name in ("memory_page_book-keeping", "queue_bytes", "longest_queue")
@@ -68,7 +66,6 @@ def queue_needs_little_memory(evidence: Evidence) -> Finding:
     priced=False,
 )
 def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
-    """Judge claim 88."""
     reads, tuples = (
         evidence.value("pq-pages", "HYBRIDJOIN", 1.0, name) for name in ("hot_reads_ratio", "hot_tuples_ratio")
     )
@@ -84,7 +81,6 @@ def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
     priced=False,
 )
 def matches_grow_linearly(evidence: Evidence) -> Finding:
-    """Judge claim 89."""
     least, most, shortest, longest, correlation = (
         evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
         for name in (
@@ -111,7 +107,6 @@ def matches_grow_linearly(evidence: Evidence) -> Finding:
     priced=False,
 )
 def accidental_entries_are_rare(evidence: Evidence) -> Finding:
-    """Judge claim 90."""
     shares, parts = [], []
     for x in evidence.xs("pq-pages"):
         entries = evidence.value("pq-pages", "HYBRIDJOIN-PQ", x, "queue_entries")
@@ -138,7 +133,6 @@ def accidental_entries_are_rare(evidence: Evidence) -> Finding:
     priced=False,
 )
 def later_reads_are_less_useful(evidence: Evidence) -> Finding:
-    """Judge claim 92."""
     served = evidence.curve("pq-ssij", "SSIJ")
     holds = rises(served[::-1], 0.05) and bool(served[-1] <= _LESS_USEFUL * served[0])
     return Finding(holds, f"{listed(served, '{:.0f}')} tuples a read in the tenths of a phase")

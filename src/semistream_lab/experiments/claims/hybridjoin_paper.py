@@ -37,7 +37,6 @@ _NOISE = 0.01
     priced=False,
 )
 def use_falls_along_the_table(evidence: Evidence) -> Finding:
-    """Judge claim 7."""
     uses = evidence.curve("hybrid-3", _H)
     holds = rises(uses[::-1], 0.02) and uses[0] > 1.1 * uses[-1]
     measured = (
@@ -54,7 +53,6 @@ def use_falls_along_the_table(evidence: Evidence) -> Finding:
     "the rate rises to a maximum inside the range and falls from there (1% of noise allowed)",
 )
 def one_best_disk_buffer(evidence: Evidence) -> Finding:
-    """Judge claim 13."""
     xs, rates = evidence.xs("hybrid-6"), evidence.curve("hybrid-6", _H)
     best = xs[int(rates.argmax())]
     first, last = (reading_seconds_per_tuple(evidence, "hybrid-6", _H, x) for x in (xs[0], xs[-1]))
@@ -74,7 +72,6 @@ def one_best_disk_buffer(evidence: Evidence) -> Finding:
     "at most half of MESHJOIN's at every size of R",
 )
 def processing_time_is_far_below(evidence: Evidence) -> Finding:
-    """Judge claim 14."""
     ratios = evidence.curve("hybrid-7a", _H) / evidence.curve("hybrid-7a", _M)
     gains = evidence.curve("hybrid-7a", _H, "service_rate") / evidence.curve("hybrid-7a", _M, "service_rate")
     reason = (
@@ -89,7 +86,6 @@ def processing_time_is_far_below(evidence: Evidence) -> Finding:
 
 @claim(15, "hybrid-7a", "INLJ's processing time does not depend on the size of R.", "it varies by at most 5%")
 def inlj_is_flat(evidence: Evidence) -> Finding:
-    """Judge claim 15."""
     times = evidence.curve("hybrid-7a", _I)
     spread = float(times.max() / times.min()) - 1
     note = "A look-up reads one page whatever the size of R: the index is in memory."
@@ -103,7 +99,6 @@ def inlj_is_flat(evidence: Evidence) -> Finding:
     "longer mean time from arrival to output at every arrival rate",
 )
 def meshjoin_waits_longer(evidence: Evidence) -> Finding:
-    """Judge claim 16."""
     ratios = evidence.curve("hybrid-7b", _M) / evidence.curve("hybrid-7b", _H)
     return Finding(bool((ratios > 1).all()), f"{ratios.min():,.0f} to {ratios.max():,.0f} times as long")
 
@@ -115,7 +110,6 @@ def meshjoin_waits_longer(evidence: Evidence) -> Finding:
     "INLJ's mean time from arrival to output is the shorter one at 125 tuples a second",
 )
 def inlj_waits_least_at_a_trickle(evidence: Evidence) -> Finding:
-    """Judge claim 17."""
     slowest = min(evidence.xs("hybrid-7b"))
     inlj, hybrid = (evidence.value("hybrid-7b", series, slowest) for series in (_I, _H))
     busy = evidence.value("hybrid-7b", _I, slowest, "busy_share")
@@ -125,26 +119,22 @@ def inlj_waits_least_at_a_trickle(evidence: Evidence) -> Finding:
 
 @claim(18, "hybrid-7b", "INLJ's delay grows with the arrival rate.", "it rises from each arrival rate to the next")
 def inlj_falls_behind(evidence: Evidence) -> Finding:
-    """Judge claim 18."""
     times = evidence.curve("hybrid-7b", _I)
     return Finding(bool((np.diff(times) > 0).all()), f"{listed(times, '{:.3g}')} s")
 
 
 @claim(19, "hybrid-7c", "HYBRIDJOIN serves most at every size of R.", "above INLJ and MESHJOIN at every size")
 def best_at_every_size(evidence: Evidence) -> Finding:
-    """Judge claim 19."""
     return best_everywhere(evidence, "hybrid-7c", _H)
 
 
 @claim(20, "hybrid-7d", "HYBRIDJOIN serves most at every memory size.", "above INLJ and MESHJOIN at every size")
 def best_at_every_memory(evidence: Evidence) -> Finding:
-    """Judge claim 20."""
     return best_everywhere(evidence, "hybrid-7d", _H)
 
 
 @claim(21, "hybrid-7e", "HYBRIDJOIN serves most at every exponent above 0.", "above INLJ and MESHJOIN at each of them")
 def best_at_every_skew(evidence: Evidence) -> Finding:
-    """Judge claim 21."""
     return best_everywhere(evidence, "hybrid-7e", _H, where=[x for x in evidence.xs("hybrid-7e") if x > 0])
 
 
@@ -155,7 +145,6 @@ def best_at_every_skew(evidence: Evidence) -> Finding:
     "its rate divided by the best rival's rises from each exponent to the next (1% of noise allowed), and by 5% in all",
 )
 def gain_grows_with_skew(evidence: Evidence) -> Finding:
-    """Judge claim 22."""
     xs = evidence.xs("hybrid-7e")
     gains = [lead(evidence, "hybrid-7e", _H, where=[x]).least for x in xs]
     holds = rises(gains, _NOISE) and gains[-1] >= 1.05 * gains[0]
@@ -175,7 +164,6 @@ def gain_grows_with_skew(evidence: Evidence) -> Finding:
     "MESHJOIN's rate is above HYBRIDJOIN's at exponent 0",
 )
 def meshjoin_wins_without_skew(evidence: Evidence) -> Finding:
-    """Judge claim 23."""
     ratio = evidence.value("hybrid-7e", _M, 0.0) / evidence.value("hybrid-7e", _H, 0.0)
     reason = (
         f"{explained(evidence, 'hybrid-7e', _H, _M, 0.0)}: HYBRIDJOIN's tuples give their slots back as soon as they "
@@ -192,7 +180,6 @@ def meshjoin_wins_without_skew(evidence: Evidence) -> Finding:
     "prints none, within 5% at every memory size",
 )
 def predictions_are_close(evidence: Evidence) -> Finding:
-    """Judge claim 24."""
     hybrid = _with_k_measured(evidence)
     others = {series: deviations(evidence, "hybrid-8", series, PREDICTED) for series in (_M, _I)}
     worst = {_H: float(np.abs(hybrid).max())} | {

@@ -34,7 +34,6 @@ _USUAL_READ, _USUAL_SHARE = "884", 0.1
     "ahead of MESHJOIN, R-MESHJOIN, HYBRIDJOIN and X-HYBRIDJOIN at every size of R",
 )
 def best_over_rows(evidence: Evidence) -> Finding:
-    """Judge claim 61."""
     return best_everywhere(evidence, "optx-6a", _NAME)
 
 
@@ -45,7 +44,6 @@ def best_over_rows(evidence: Evidence) -> Finding:
     "ahead of MESHJOIN, R-MESHJOIN, HYBRIDJOIN and X-HYBRIDJOIN at every memory size",
 )
 def best_over_memory(evidence: Evidence) -> Finding:
-    """Judge claim 62."""
     return best_everywhere(evidence, "optx-6b", _NAME)
 
 
@@ -56,7 +54,6 @@ def best_over_memory(evidence: Evidence) -> Finding:
     "at every size of the disk buffer one maximum inside, and half of the rise comes in the first quarter of the way",
 )
 def rises_fast_and_falls_over_the_cached_part(evidence: Evidence) -> Finding:
-    """Judge claim 63."""
     shares = np.array(evidence.xs("optx-4"))
     curves = _grid(evidence)
     shaped = [has_one_maximum(curve, _NOISE) for curve in curves]
@@ -83,7 +80,6 @@ def rises_fast_and_falls_over_the_cached_part(evidence: Evidence) -> Finding:
     "at every size of the cached part one maximum inside the grid",
 )
 def rises_and_falls_over_the_disk_buffer(evidence: Evidence) -> Finding:
-    """Judge claim 64."""
     columns = _grid(evidence).T
     shaped = [has_one_maximum(column, _NOISE) for column in columns]
     rows = [float(label) for label in evidence.series("optx-4")]
@@ -106,7 +102,6 @@ def rises_and_falls_over_the_disk_buffer(evidence: Evidence) -> Finding:
     "the two sizes tuned one at a time serve at least 98% of the best cell of the grid",
 )
 def optimum_is_the_intersection(evidence: Evidence) -> Finding:
-    """Judge claim 65."""
     grid, shares, reads = _grid(evidence), evidence.xs("optx-4"), evidence.series("optx-4")
     share = int(grid[reads.index(_USUAL_READ)].argmax())
     read = int(grid[:, shares.index(_USUAL_SHARE)].argmax())
@@ -130,7 +125,6 @@ def optimum_is_the_intersection(evidence: Evidence) -> Finding:
     "the printed formula deviates by at most 1% on average",
 )
 def model_fits_along_the_disk_buffer(evidence: Evidence) -> Finding:
-    """Judge claim 66."""
     return _mean_deviation(evidence, "optx-5a")
 
 
@@ -141,7 +135,6 @@ def model_fits_along_the_disk_buffer(evidence: Evidence) -> Finding:
     "the printed formula deviates by at most 1% on average",
 )
 def model_fits_along_the_cached_part(evidence: Evidence) -> Finding:
-    """Judge claim 67."""
     return _mean_deviation(evidence, "optx-5b")
 
 
@@ -152,7 +145,6 @@ def model_fits_along_the_cached_part(evidence: Evidence) -> Finding:
     "the printed formula within 5% at every memory size",
 )
 def prediction_is_close(evidence: Evidence) -> Finding:
-    """Judge claim 68."""
     printed, ours = (deviations(evidence, "optx-7", _NAME, column) for column in (PRINTED, PREDICTED))
     holds = bool((np.abs(printed) <= _CLOSE).all())
     measured = f"off by {listed(printed, '{:+.1%}')} at {_memory(evidence)}"
@@ -167,7 +159,6 @@ def prediction_is_close(evidence: Evidence) -> Finding:
     priced=False,
 )
 def holds_more_disk_bound_tuples(evidence: Evidence) -> Finding:
-    """Judge claim 69."""
     x, optimised = (evidence.curve("optx-waiting", series) for series in evidence.series("optx-waiting"))
     ratios = optimised / x
     holds = bool((ratios > _MORE).all())
@@ -188,7 +179,6 @@ def holds_more_disk_bound_tuples(evidence: Evidence) -> Finding:
     priced=False,
 )
 def hash_tables_take_most(evidence: Evidence) -> Finding:
-    """Judge claim 70."""
     shares = []
     for x in evidence.xs("optx-7"):
         parts = {name: evidence.value("optx-7", _NAME, x, f"memory_{name}") for name in _PARTS}

@@ -24,7 +24,6 @@ _ALMOST_TWICE = 1.7
     ranks="both",
 )
 def parallel_is_ahead_over_rows(evidence: Evidence) -> Finding:
-    """Judge claim 94."""
     return _ahead(evidence, "op-4a", _P)
 
 
@@ -36,7 +35,6 @@ def parallel_is_ahead_over_rows(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def factor_is_larger_for_small_tables(evidence: Evidence) -> Finding:
-    """Judge claim 95."""
     factors = evidence.curve("op-4a", _P) / evidence.curve("op-4a", _C)
     holds = bool(factors[0] > factors[-1])
     computing = [_computing_share(evidence, "op-4a", _C, x) for x in evidence.xs("op-4a")]
@@ -53,7 +51,6 @@ def factor_is_larger_for_small_tables(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def parallel_is_ahead_over_memory(evidence: Evidence) -> Finding:
-    """Judge claim 96."""
     return _ahead(evidence, "op-4b", _P)
 
 
@@ -65,7 +62,6 @@ def parallel_is_ahead_over_memory(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def parallel_is_ahead_over_skew(evidence: Evidence) -> Finding:
-    """Judge claim 97."""
     return _ahead(evidence, "op-4c", _P)
 
 
@@ -77,7 +73,6 @@ def parallel_is_ahead_over_skew(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def optimised_is_best_over_rows(evidence: Evidence) -> Finding:
-    """Judge claim 98."""
     return _ahead(evidence, "op-6a", _OP)
 
 
@@ -89,7 +84,6 @@ def optimised_is_best_over_rows(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def optimised_is_far_ahead_over_memory(evidence: Evidence) -> Finding:
-    """Judge claim 99."""
     ahead = lead(evidence, "op-6b", _OP)
     holds = ahead.least >= _WIDE
     measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the best rival"
@@ -105,7 +99,6 @@ def optimised_is_far_ahead_over_memory(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def optimised_is_best_over_skew(evidence: Evidence) -> Finding:
-    """Judge claim 100."""
     return _ahead(evidence, "op-6c", _OP)
 
 
@@ -117,7 +110,6 @@ def optimised_is_best_over_skew(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def reading_costs_almost_half(evidence: Evidence) -> Finding:
-    """Judge claim 101."""
     x = evidence.xs("op-6b")[0]
     ratio = _reading_seconds(evidence, _OP, x) / _reading_seconds(evidence, _P, x)
     return Finding(
@@ -133,7 +125,6 @@ def reading_costs_almost_half(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def almost_twice_the_data(evidence: Evidence) -> Finding:
-    """Judge claim 102."""
     x = evidence.xs("op-6b")[0]
     sizes = [_per_iteration(evidence, "op-6b", series, x).bytes_read for series in (_OP, _P)]
     ratio = sizes[0] / sizes[1] * _reading_seconds(evidence, _P, x) / _reading_seconds(evidence, _OP, x)
@@ -150,7 +141,6 @@ def almost_twice_the_data(evidence: Evidence) -> Finding:
     ranks="both",
 )
 def reading_is_the_major_cost(evidence: Evidence) -> Finding:
-    """Judge claim 106."""
     shares, rivals = [], []
     for x in evidence.xs("op-4b"):
         spent = _spent(evidence, x)

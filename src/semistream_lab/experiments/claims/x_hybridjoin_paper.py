@@ -29,7 +29,6 @@ _USUAL_MEMORY = 50_000_000.0
 
 @claim(32, "x-3a", "X-HYBRIDJOIN serves most at every memory size.", "above the three others at every memory size")
 def best_at_every_memory(evidence: Evidence) -> Finding:
-    """Judge claim 32."""
     return best_everywhere(evidence, "x-3a", _X)
 
 
@@ -40,7 +39,6 @@ def best_at_every_memory(evidence: Evidence) -> Finding:
     "23% to 43% less reading time a tuple than HYBRIDJOIN at 50 MB and 2 million rows",
 )
 def pinning_saves_a_third(evidence: Evidence) -> Finding:
-    """Judge claim 33."""
     saved = [
         1 - reading_seconds_per_tuple(evidence, "x-3a", _X, x) / reading_seconds_per_tuple(evidence, "x-3a", _H, x)
         for x in evidence.xs("x-3a")
@@ -58,7 +56,6 @@ def pinning_saves_a_third(evidence: Evidence) -> Finding:
     "probing it takes at most 10% of the reading time, and it takes at most 1% of the waiting tuples' memory",
 )
 def the_pinned_part_is_cheap(evidence: Evidence) -> Finding:
-    """Judge claim 34."""
     costs = costs_of(evidence)
     looking_up, memory = [], []
     for x in evidence.xs("x-3a"):
@@ -84,7 +81,6 @@ def the_pinned_part_is_cheap(evidence: Evidence) -> Finding:
     "above both at every memory size, by less than half",
 )
 def hybridjoin_is_slightly_above(evidence: Evidence) -> Finding:
-    """Judge claim 35."""
     ahead = lead(evidence, "x-3a", _H, (_M, _R))
     holds = ahead.is_ahead and ahead.most < 1.5
     measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the better of the two"
@@ -99,7 +95,6 @@ def hybridjoin_is_slightly_above(evidence: Evidence) -> Finding:
     "the larger step in tuples per second at every memory size",
 )
 def pinning_is_the_larger_step(evidence: Evidence) -> Finding:
-    """Judge claim 36."""
     x, hybrid, mesh = (evidence.curve("x-3a", series) for series in (_X, _H, _M))
     first, second = x - hybrid, hybrid - mesh
     holds = bool((first > second).all())
@@ -111,7 +106,6 @@ def pinning_is_the_larger_step(evidence: Evidence) -> Finding:
 
 @claim(37, "x-3b", "X-HYBRIDJOIN serves most at every size of R.", "above the three others at every size")
 def best_at_every_size(evidence: Evidence) -> Finding:
-    """Judge claim 37."""
     return best_everywhere(evidence, "x-3b", _X)
 
 
@@ -126,13 +120,11 @@ def _share_of_x(evidence: Evidence, size: float, low: float, high: float) -> Fin
 
 @claim(38, "x-3b", "HYBRIDJOIN reaches about 70% of X-HYBRIDJOIN at 0.5 million tuples.", "60% to 80%")
 def share_at_the_smallest_size(evidence: Evidence) -> Finding:
-    """Judge claim 38."""
     return _share_of_x(evidence, 500_000.0, 0.6, 0.8)
 
 
 @claim(39, "x-3b", "HYBRIDJOIN reaches about 50% of X-HYBRIDJOIN at 8 million tuples.", "40% to 60%")
 def share_at_the_largest_size(evidence: Evidence) -> Finding:
-    """Judge claim 39."""
     return _share_of_x(evidence, 8_000_000.0, 0.4, 0.6)
 
 
@@ -143,7 +135,6 @@ def share_at_the_largest_size(evidence: Evidence) -> Finding:
     "from 0.5 to 8 million tuples each other falls by a larger factor",
 )
 def others_fall_faster(evidence: Evidence) -> Finding:
-    """Judge claim 40."""
     falls = {series: _fall(evidence, series) for series in evidence.series("x-3b")}
     holds = all(falls[series] > falls[_X] for series in _RIVALS)
     small, large = (_hit_share(evidence, x) for x in (500_000.0, 8_000_000.0))
@@ -174,7 +165,6 @@ def _seconds_growth(evidence: Evidence, series: str) -> float:
 
 @claim(41, "x-3c", "X-HYBRIDJOIN serves most at every exponent above 0.", "above the three others at 0.25 to 1")
 def best_at_every_skew(evidence: Evidence) -> Finding:
-    """Judge claim 41."""
     return best_everywhere(evidence, "x-3c", _X, where=[x for x in evidence.xs("x-3c") if 0 < x <= 1])
 
 
@@ -205,7 +195,6 @@ def _what_pinning_does(evidence: Evidence, *exponents: float) -> str:
     "its rate divided by the best rival's rises at each step from 0 to 1 (1% of noise allowed), by 5% in all",
 )
 def gain_grows_with_skew(evidence: Evidence) -> Finding:
-    """Judge claim 42."""
     gains = _gains(evidence, 0, 1)
     holds = rises(gains, _NOISE) and gains[-1] >= 1.05 * gains[0]
     reason = _what_pinning_does(evidence, 0.0, 1.0)
@@ -219,7 +208,6 @@ def gain_grows_with_skew(evidence: Evidence) -> Finding:
     "MESHJOIN's rate is above X-HYBRIDJOIN's at exponent 0",
 )
 def below_meshjoin_without_skew(evidence: Evidence) -> Finding:
-    """Judge claim 43."""
     ratio = evidence.value("x-3c", _M, 0.0) / evidence.value("x-3c", _X, 0.0)
     reason = (
         f"{explained(evidence, 'x-3c', _X, _M, 0.0)}: as HYBRIDJOIN's, its tuples give their slots back as soon as "
@@ -230,7 +218,6 @@ def below_meshjoin_without_skew(evidence: Evidence) -> Finding:
 
 @claim(44, "x-3c", "Above an exponent of 1 the trend goes on.", "its rate divided by the best rival's rises on to 1.5")
 def the_trend_goes_on(evidence: Evidence) -> Finding:
-    """Judge claim 44."""
     gains = _gains(evidence, 1, 1.5)
     ahead = [evidence.value("x-3c", _X, x) - evidence.value("x-3c", _H, x) for x in (1.0, 1.5)]
     holds = rises(gains, _NOISE) and gains[-1] > gains[0]
@@ -249,7 +236,6 @@ def the_trend_goes_on(evidence: Evidence) -> Finding:
     "its rate rises from 1 to 1.25 and to 1.5",
 )
 def hybridjoin_rises_above_1(evidence: Evidence) -> Finding:
-    """Judge claim 45."""
     xs = [x for x in evidence.xs("x-3c") if x >= 1]
     rates = [evidence.value("x-3c", _H, x) for x in xs]
     reads = [per_read(evidence, "x-3c", _H, x)[0] for x in xs]
@@ -266,7 +252,6 @@ def hybridjoin_rises_above_1(evidence: Evidence) -> Finding:
     priced=False,
 )
 def pinned_tuples_at_50_mb(evidence: Evidence) -> Finding:
-    """Judge claim 46."""
     served = evidence.value("x-3d", _X, _USUAL_MEMORY)
     xs = evidence.xs("x-3d")
     smaller = [evidence.value("x-3d", _SMALLER, x) / 1e6 for x in (xs[0], xs[-1])]
@@ -279,7 +264,6 @@ def pinned_tuples_at_50_mb(evidence: Evidence) -> Finding:
 
 @claim(47, "x-3d", "At 250 MB the pinned part serves above 2 million.", "above 2 million", priced=False)
 def pinned_tuples_at_250_mb(evidence: Evidence) -> Finding:
-    """Judge claim 47."""
     xs = evidence.xs("x-3d")
     served = evidence.value("x-3d", _X, xs[-1])
     per_memory = served / evidence.value("x-3d", _X, xs[0])
@@ -292,7 +276,6 @@ def pinned_tuples_at_250_mb(evidence: Evidence) -> Finding:
 
 @claim(48, "x-3d", "What the pinned part serves rises with the memory.", "it rises at each memory size", priced=False)
 def pinned_tuples_rise(evidence: Evidence) -> Finding:
-    """Judge claim 48."""
     served = evidence.curve("x-3d", _X)
     return Finding(bool((np.diff(served) > 0).all()), f"{listed(served / 1e6, '{:.2g}')} million")
 
@@ -304,7 +287,6 @@ def pinned_tuples_rise(evidence: Evidence) -> Finding:
     "at exponent 1 it takes in more than 2% less a second than at 0 (what leaves comes in lumps)",
 )
 def meshjoin_suffers_from_skew(evidence: Evidence) -> Finding:
-    """Judge claim 60."""
     skewed, even = (
         evidence.value("x-3c", _M, x, "operations_takes") / evidence.value("x-3c", _M, x, "seconds") for x in (1.0, 0.0)
     )

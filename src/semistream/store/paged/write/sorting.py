@@ -84,11 +84,6 @@ class ExternalSort:
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
 
-    @property
-    def run_count(self) -> int:
-        """How many runs were written to the disk."""
-        return self._run_count
-
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows."""
         self._held.append(rows)
