@@ -3,7 +3,7 @@
 Paper: Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data in near-real-time data
 warehousing. HYBRIDJOIN with a second, non-swappable part of the disk buffer that holds the most used pages for good.
 The master table is stored in order of use, so these are its first pages. Each iteration probes the pinned part into the
-waiting tuples, then one swapped partition.
+waiting tuples, then one swapped page group.
 
 Recipe: oldest first, pinned pages, refill, one phase after the other. Untuned, both parts are as large as HYBRIDJOIN's
 disk buffer; tuned, each has a size of its own.

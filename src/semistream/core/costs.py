@@ -61,7 +61,7 @@ class CostProfile:
     """What a round of the loop takes beside its operations: calls between its parts, book-keeping. For predictions of
     real time only; the papers have no such cost, and the model clock does not charge it."""
     answer_seconds: float = 0.0
-    """The same for each pinned partition that answers tuples in a round."""
+    """The same for each pinned page group that answers tuples in a round."""
     row_seconds: float | None = None
     """What a row of a page costs after its read, if that is not a look-up (c_H) as in the papers: this engine looks the
     waiting tuples up in the page instead. For predictions of real time only."""

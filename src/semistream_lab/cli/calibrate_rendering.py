@@ -14,7 +14,7 @@ _CONSTANTS = (
     ("c_H", "probe_seconds", "look a tuple up in the cache"),
     ("c_O", "output_seconds", "match a tuple and copy its master row"),
     ("c_E", "remove_seconds", "remove a waiting tuple"),
-    ("c_S", "take_seconds", "find an arriving tuple's partition"),
+    ("c_S", "take_seconds", "find an arriving tuple's page group"),
     ("c_A", "append_seconds", "let a tuple wait"),
     ("c_F", "frequency_seconds", "count how often a key is asked for"),
     ("c_AI", "hand_over_seconds", "hand a tuple to the other phase"),

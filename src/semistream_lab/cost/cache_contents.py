@@ -17,7 +17,7 @@ from semistream_lab.cost.root import where_rising_meets
 _FIRST_STEP = 0.5
 _STEP_GROWTH = 1.25
 _FIRST_WINDOW = 1.5
-"""How many queues of the stream have come when a partition is read first, one to two; chosen by measurements."""
+"""How many queues of the stream have come when a page group is read first, one to two; chosen by measurements."""
 _PARTS = 8
 _ROUNDS_OF_LEAVING = 3
 _STEADY_QUEUES = 1e5
@@ -41,7 +41,7 @@ class CachedState:
 class LearningCache:
     """A cache that master tuples enter by their matches in a read, and leave when others need their place.
 
-    A key that is not cached enters when more than a threshold of its tuples wait at a read of its partition; their
+    A key that is not cached enters when more than a threshold of its tuples wait at a read of its page group; their
     number has Poisson's law, its mean being the key's share times the tuples of the stream since the last read. While
     the cache has room nothing leaves. Once it is full, overwriting at random lets each cached key stay for an
     exponential time, the same for all keys and such that the cache stays full; overwriting the least frequent leaves
@@ -105,10 +105,10 @@ class LearningCache:
     def _reads(self, cached: Float64Array, ramp: Float64Array) -> tuple[float, PageReads]:
         """Return the share of the stream that the cache misses, and the reads for it."""
         shares = self.shares
-        missed = shares.missed_by_partition(self.bounds, cached)
+        missed = shares.missed_by_page_group(self.bounds, cached)
         total = float(missed.sum())
         if shares.sorted:
-            steady = shares.missed_by_partition(self.bounds, 1 - (1 - cached) * (1 - ramp))
+            steady = shares.missed_by_page_group(self.bounds, 1 - (1 - cached) * (1 - ramp))
             ramps = np.clip(1 - steady / np.maximum(missed, 1e-300), 0.0, 1.0)
         else:
             missing = shares.group_shares * (1 - cached)
@@ -125,7 +125,7 @@ class LearningCache:
         """Return the chances of keys to be cached after `tuples` more of the stream, and how their misses ramp up."""
         shares = self.shares
         if shares.sorted:
-            place = shares.partition_of_groups(self.bounds)
+            place = shares.page_group_of_groups(self.bounds)
             between = 1 / np.maximum(reads.rates[place], 1e-30)
             free, most = reads.free[place], reads.most[place]
             free_part, memoryless = reads.free_part[place], reads.memoryless[place]

@@ -1,4 +1,4 @@
-"""How often each partition is read in steady state, by the page choice; derivations: docs/algorithms/cost_models.md."""
+"""How often each page group is read in steady state, by the page choice; derived in docs/algorithms/cost_models.md."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from semistream_lab.cost.burst_cycle import settle_cycle
 from semistream_lab.cost.root import where_rising_meets
 
 GIANT_SHARE = 0.15
-"""From this share of the waiting tuples on, one partition's reads are treated as bursts."""
+"""From this share of the waiting tuples on, one page group's reads are treated as bursts."""
 _GROUP_GROWTH = 1.03
 _MAX_ROUNDS = 100
 _HALF_ROOT_PI = 0.8862
 _MAX_RAMP = 0.5
-"""Up to which part of its demand that starts anew a partition stays on schedule; measured, not derived."""
+"""Up to which part of its demand that starts anew a page group stays on schedule; measured, not derived."""
 _MEAN_WHEN_ENTERING = 4 / 3
-"""How much higher the mean matches of recent reads are when a frequent partition enters than when it is due: the
-partitions of high demand are read one after the other. Measured, not derived."""
+"""How much higher the mean matches of recent reads are when a frequent page group enters than when it is due: the
+page groups of high demand are read one after the other. Measured, not derived."""
 
 
 @dataclass(frozen=True)
 class PageReads:
-    """The reads of each partition for one tuple that enters the queue."""
+    """The reads of each page group for one tuple that enters the queue."""
 
     rates: Float64Array
     free: Float64Array
@@ -60,18 +60,18 @@ class PageReads:
         return PageReads(*(0.5 * (mine + its) for mine, its in pairs))
 
     def mean(self, values: Float64Array) -> float:
-        """Return the mean of a value of partitions over the reads."""
+        """Return the mean of a value of page groups over the reads."""
         return float((self.rates * values).sum() / self.rates.sum())
 
 
 @dataclass(frozen=True)
 class _Demand:
-    """Partitions in groups of about the same share, the largest share first."""
+    """Page groups in groups of about the same share, the largest share first."""
 
     share: Float64Array  # π
     count: Float64Array
     group_of: Int64Array
-    """The group of each partition, or -1 if nothing asks for it."""
+    """The group of each page group, or -1 if nothing asks for it."""
     ramp: Float64Array
     """The part of the demand that starts at nothing after a read and grows evenly until the next."""
 
@@ -91,7 +91,7 @@ class _Demand:
     def reads(
         self, rates: Float64Array, free: Float64Array | None = None, most: Float64Array | None = None
     ) -> PageReads:
-        """Return the reads of single partitions, given those of each group's."""
+        """Return the reads of single page groups, given those of each group's."""
         free = np.zeros(len(rates)) if free is None else free
         most = np.zeros(len(rates)) if most is None else most
         return PageReads(*(np.append(values, 0.0)[self.group_of] for values in (rates, free, most)))
@@ -102,9 +102,9 @@ class _Demand:
 
 
 def reads_by(choice: PageChoice, shares: Float64Array, slots: float, ramps: Float64Array | None = None) -> PageReads:
-    """Return the reads of a queue of `slots` tuples, kept full; `shares` of the partitions must sum up to 1.
+    """Return the reads of a queue of `slots` tuples, kept full; `shares` of the page groups must sum up to 1.
 
-    `ramps` is the part of each partition's demand that starts at nothing after a read and grows evenly until the next.
+    `ramps` is the part of each page group's demand that starts at nothing after a read and grows evenly until the next.
     """
     demand = _Demand.of(shares, ramps)
     if isinstance(choice, AtPosition):
@@ -117,10 +117,10 @@ def reads_by(choice: PageChoice, shares: Float64Array, slots: float, ramps: Floa
 
 
 def _oldest_first(demand: _Demand, slots: float) -> Float64Array:
-    """The partition of the oldest tuple is read.
+    """The page group of the oldest tuple is read.
 
-    A partition is read T tuples after its first tuple came. It is then idle for 1/π tuples, so a cycle is 1/π + T and a
-    read takes N = 1 + πT tuples out. The queue is full but for the gap that a read leaves, N/2 on average.
+    A page group is read T tuples after its first tuple came. It is then idle for 1/π tuples, so a cycle is 1/π + T and
+    a read takes N = 1 + πT tuples out. The queue is full but for the gap that a read leaves, N/2 on average.
     """
     share, count, ramp = demand.share, demand.count, demand.ramp
     if share[0] >= GIANT_SHARE and count.sum() > 1 and ramp[0] < 0.5:
@@ -147,11 +147,11 @@ def _oldest_first(demand: _Demand, slots: float) -> Float64Array:
 def _at_position(
     demand: _Demand, slots: float, position: float, patience: float
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """The partition of the tuple at a position from the young end is read.
+    """The page group of the tuple at a position from the young end is read.
 
     A tuple reaches the position at the age a and is then chosen with a probability c; many pass, one is chosen. So a
-    partition is read a + X tuples after its last read, X being exponential with the mean 1/(cπ), but at the latest when
-    its first tuple has seen `patience` queues enter. Two equations give a and c: all that wait, and all that are
+    page group is read a + X tuples after its last read, X being exponential with the mean 1/(cπ), but at the latest
+    when its first tuple has seen `patience` queues enter. Two equations give a and c: all that wait, and all that are
     younger than a.
     """
     share, count = demand.share, demand.count
@@ -187,12 +187,12 @@ def _at_position(
 
 
 def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64Array:
-    """Frequent partitions are read on schedule, the others as by the oldest tuple.
+    """Frequent page groups are read on schedule, the others as by the oldest tuple.
 
-    With a gliding frequency f a partition is due after θ·h_S/f tuples and then shows π·θ·h_S/f matches, so f settles at
-    √(πθh_S) and the period at √(θh_S/π); without gliding f stays π·T, what the first read showed, T being the lag of
-    the oldest tuple. θ is `eagerness` times the mean matches of a read. A partition enters with more than `entry` times
-    the mean, and leaves with less than half of it: as its first period is θh_S/(πT), it leaves at once if
+    With a gliding frequency f a page group is due after θ·h_S/f tuples and then shows π·θ·h_S/f matches, so f settles
+    at √(πθh_S) and the period at √(θh_S/π); without gliding f stays π·T, what the first read showed, T being the lag of
+    the oldest tuple. θ is `eagerness` times the mean matches of a read. A page group enters with more than `entry`
+    times the mean, and leaves with less than half of it: as its first period is θh_S/(πT), it leaves at once if
     θh_S/T is less than half of the mean. So T cannot grow beyond 2·eagerness·h_S; the most frequent come first.
     """
     longest_lag = 2 * choice.eagerness * _MEAN_WHEN_ENTERING * slots
@@ -231,7 +231,7 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
 
 
 def _lag_beside_schedule(demand: _Demand, slots: float, period: Float64Array) -> float:
-    """Return the lag of the oldest tuple, where partitions with a period are read on schedule."""
+    """Return the lag of the oldest tuple, where page groups with a period are read on schedule."""
     share, count = demand.share, demand.count
 
     def occupied(lag: float) -> float:
@@ -243,10 +243,10 @@ def _lag_beside_schedule(demand: _Demand, slots: float, period: Float64Array) ->
 
 
 def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Reads alternate between the partition of the oldest tuple and that of the youngest.
+    """Reads alternate between the page group of the oldest tuple and that of the youngest.
 
-    Of the tuples that come for a partition each is the youngest at a read for the young end with the probability
-    1/(2w). So a partition is read when its first tuple has waited T tuples, or after an exponential time of the mean
+    Of the tuples that come for a page group each is the youngest at a read for the young end with the probability
+    1/(2w). So a page group is read when its first tuple has waited T tuples, or after an exponential time of the mean
     2w/π, whichever is first.
     """
     share, count = demand.share, demand.count
@@ -264,11 +264,11 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, F
 def _beside_hazard(
     demand: _Demand, slots: float, hazard: Float64Array
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return the reads, where a wanted partition may also be read by chance before its turn, and how they vary."""
+    """Return the reads, where a wanted page group may also be read by chance before its turn, and how they vary."""
     share, count = demand.share, demand.count
 
     def waits(lag: float) -> tuple[Float64Array, Float64Array]:
-        """Return the mean wait of a partition's first tuple, and of its square."""
+        """Return the mean wait of a page group's first tuple, and of its square."""
         beyond = np.exp(-hazard * lag)
         first = (1 - beyond) / hazard
         return first, 2 * (first - lag * beyond) / hazard

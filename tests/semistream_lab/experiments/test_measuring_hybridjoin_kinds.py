@@ -35,18 +35,18 @@ def options(**named: str | float) -> tuple[tuple[str, str | float], ...]:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=60))
 @settings(deadline=None, derandomize=True)
-def test_the_least_gap_is_the_smallest_distance_of_two_reads_of_one_partition(reads: list[tuple[int, int]]) -> None:
+def test_the_least_gap_is_the_smallest_distance_of_two_reads_of_one_page_group(reads: list[tuple[int, int]]) -> None:
     log, entered, last, gaps = ReadLog(), 0, dict[int, int](), []
-    for partition, step in reads:
+    for page_group, step in reads:
         entered += step
-        log.partitions.append(partition)
+        log.page_groups.append(page_group)
         log.answered.append(1)
         log.entered.append(entered)
-        if partition in last:
-            gaps.append(entered - last[partition])
-        last[partition] = entered
+        if page_group in last:
+            gaps.append(entered - last[page_group])
+        last[page_group] = entered
     assert log.min_gap() == (min(gaps) if gaps else None)
-    assert log.by_partition(6)[0].sum() == len(log) == len(reads)
+    assert log.by_page_group(6)[0].sum() == len(log) == len(reads)
 
 
 def test_a_logged_recipe_does_what_it_did_before() -> None:
@@ -68,7 +68,7 @@ def test_matches_along_a_sorted_table_fall_and_along_a_uniform_stream_do_not() -
 
 def test_the_matches_of_all_parts_are_all_matches() -> None:
     parts = [measured(kind="page-use", options=options(parts=5, part=part)) for part in range(1, 6)]
-    total = sum(part["match_probability"] * part["partitions"] for part in parts)
+    total = sum(part["match_probability"] * part["page_groups"] for part in parts)
     assert total == pytest.approx(1.0)
 
 

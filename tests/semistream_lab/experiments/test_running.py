@@ -219,5 +219,5 @@ def test_a_measurement_of_whole_scans_ends_where_it_began() -> None:
     point = Point(algorithm="meshjoin", master_rows=30_000, memory_bytes=1_000_000, exponent=1.0, queues=2.0)
     scanned, free = (rates.run(replace(point, options=options)) for options in ((("whole_scans", 1),), ()))
     pages = -(-30_000 // (rates.PAGE_BYTES // rates.ROW_BYTES))
-    partitions = -(-pages // 13)  # a read of 13 pages is the papers'
-    assert [row["read_requests"] % partitions == 0 for row in (scanned, free)] == [True, False]  # type: ignore[operator]
+    page_groups = -(-pages // 13)  # a read of 13 pages is the papers'
+    assert [row["read_requests"] % page_groups == 0 for row in (scanned, free)] == [True, False]  # type: ignore[operator]

@@ -76,8 +76,8 @@ def processing_time_is_far_below(evidence: Evidence) -> Finding:
     gains = evidence.curve("hybrid-7a", _H, "service_rate") / evidence.curve("hybrid-7a", _M, "service_rate")
     reason = (
         "In a full queue a tuple stays for h_S divided by the rate (Little's law). MESHJOIN's tuples meet their "
-        "partition after half of that, though their slots stay taken; HYBRIDJOIN would have to serve more than 2 times "
-        f"as much to be ahead, and serves {gains.min():.2f} to {gains.max():.2f} times as much."
+        "page group after half of that, though their slots stay taken; HYBRIDJOIN would have to serve more than 2 "
+        f"times as much to be ahead, and serves {gains.min():.2f} to {gains.max():.2f} times as much."
     )
     holds = bool((ratios <= 0.5).all())
     measured = f"{ratios.min():.2f} to {ratios.max():.2f} times MESHJOIN's"
@@ -151,8 +151,8 @@ def gain_grows_with_skew(evidence: Evidence) -> Finding:
     first, last = (per_read(evidence, "hybrid-7e", _H, x)[0] for x in (xs[0], xs[-1]))
     reason = (
         f"A read answers {first:.0f} tuples at exponent 0 and {last:.0f} at 1. No part of R is unused: even the "
-        "coldest partition has tuples in every queueful, so it is read about as often as without skew, while the "
-        "tuples of hot partitions wait as long as all others and take the slots."
+        "coldest page group has tuples in every queueful, so it is read about as often as without skew, while the "
+        "tuples of hot page groups wait as long as all others and take the slots."
     )
     return decided(holds, f"{listed(gains)} times the best rival", reason)
 

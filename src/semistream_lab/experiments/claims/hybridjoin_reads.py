@@ -63,8 +63,8 @@ def meshjoin_waits_for_its_part(evidence: Evidence) -> Finding:
         stays.append(evidence.value("hybrid-7b", _M, rate) / expected)
     measured = f"{ratios[0]:.3f} of w/λ at the lowest rate, {ratios[-1]:.3f} at the highest"
     reason = (
-        "This is the wait before one read. A tuple waits for as many reads as it takes until its partition comes: its "
-        f"whole stay is {stays[0]:,.0f} × w/λ. At higher rates tuples also come while a partition is read."
+        "This is the wait before one read. A tuple waits for as many reads as it takes until its page group comes: its "
+        f"whole stay is {stays[0]:,.0f} × w/λ. At higher rates tuples also come while a page group is read."
     )
     return Finding(abs(ratios[0] - 1) <= _CLOSE, measured, reason)
 
@@ -82,7 +82,7 @@ def meshjoin_takes_half_a_scan(evidence: Evidence) -> Finding:
         pages = -(-rows // (PAGE_BYTES // ROW_BYTES))
         read = evidence.value("hybrid-7a", _M, x, "page_reads")
         scan_seconds = evidence.value("hybrid-7a", _M, x, "seconds") * pages / read
-        # By Little's law for those that enter: what leaves comes in lumps if one partition has half of the stream.
+        # By Little's law for those that enter: what leaves comes in lumps if one page group has half of the stream.
         lumps = evidence.value("hybrid-7a", _M, x, "tuples") / evidence.value("hybrid-7a", _M, x, "operations_takes")
         shares.append(evidence.value("hybrid-7a", _M, x) * lumps / (scan_seconds / 2))
     holds = bool(np.all(np.abs(np.array(shares) - 1) <= _CLOSE))

@@ -43,11 +43,11 @@ def no_read_is_in_vain(evidence: Evidence) -> Finding:
 @claim(
     3,
     _THEOREMS,
-    "Theorem 1: HYBRIDJOIN reads no partition twice within h_S stream tuples.",
-    "at least h_S tuples enter between two reads of a partition, on every input that keeps the queue full",
+    "Theorem 1: HYBRIDJOIN reads no page group twice within h_S stream tuples.",
+    "at least h_S tuples enter between two reads of a page group, on every input that keeps the queue full",
     priced=False,
 )
-def no_partition_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
+def no_page_group_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
     gaps = {name: row["min_gap_queues"] for name, row in _runs(evidence, with_trickle=False)}
     known = {name: float(gap) for name, gap in gaps.items() if gap is not None}
     worst = min(known, key=lambda name: known[name])
@@ -93,7 +93,7 @@ def never_twice_as_slow_as_meshjoin(evidence: Evidence) -> Finding:
 )
 def never_five_times_as_slow_as_inlj(evidence: Evidence) -> Finding:
     worst, where = _slower_than(evidence, "inlj", with_trickle=True)
-    reason = "A partition for a single tuple costs more than 5 times a page."
+    reason = "A page group for a single tuple costs more than 5 times a page."
     return decided(worst <= 5, f"at worst {worst:.2f} times ({where})", reason)
 
 

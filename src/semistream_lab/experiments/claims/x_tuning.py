@@ -28,7 +28,7 @@ _NOISE = 0.01
 _CLOSE = 0.05
 _WRONG_IN_PRINT = (
     "The printed number of matches has the variance p(1-p) of a match in place of its probability p, and takes the "
-    "partition that is read as any partition, though that of the oldest tuple has gathered matches for longest"
+    "page group that is read as any page group, though that of the oldest tuple has gathered matches for longest"
 )
 
 
@@ -240,5 +240,5 @@ def _worst(evidence: Evidence, series: list[str], column: str) -> Float64Array:
 def match_probability_falls(evidence: Evidence) -> Finding:
     matching = evidence.curve("x-5", _H)
     holds = rises(matching[::-1], 0.02) and matching[0] > 1.1 * matching[-1]
-    reason = "Where R is not stored in order of use, hot tuples are spread over all partitions."
+    reason = "Where R is not stored in order of use, hot tuples are spread over all page groups."
     return decided(holds, f"{listed(matching[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)

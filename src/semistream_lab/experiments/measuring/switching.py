@@ -73,8 +73,8 @@ class _TimedChoice(LoggedChoice):
         self._moments.last_asked = time.perf_counter()
         return chosen
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
-        super().after_read(partition, matches, queue)
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
+        super().after_read(page_group, matches, queue)
         self._moments.ended.append(time.perf_counter())
 
 
