@@ -39,7 +39,7 @@ def measured(
         memory=memory,
         tuples=200_000,
         queues=3,
-        most_tuples=400_000,
+        max_tuples=400_000,
         profile=profile,
         accounting=accounting,
         parameters=parameters,
@@ -76,8 +76,8 @@ def test_latencies_pass_while_other_reads_are_on_their_way(profile: CostProfile)
 
 
 def test_a_disk_that_serves_one_request_at_a_time_hides_no_latency() -> None:
-    one = replace(REMOTE, most_in_flight=1)
-    assert measured("2MB", one).service_rate < 0.8 * measured("2MB", replace(REMOTE, most_in_flight=2)).service_rate
+    one = replace(REMOTE, max_in_flight=1)
+    assert measured("2MB", one).service_rate < 0.8 * measured("2MB", replace(REMOTE, max_in_flight=2)).service_rate
 
 
 def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
@@ -89,7 +89,7 @@ def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
 
 
 def test_a_disk_of_one_request_still_reads_while_pages_are_joined() -> None:
-    one = replace(SSD, most_in_flight=1, probe_seconds=1e-6)
+    one = replace(SSD, max_in_flight=1, probe_seconds=1e-6)
     ahead, alone = measured("2MB", one), measured("2MB", one, parameters={"in_flight": 0})
     assert ahead.service_rate > 1.05 * alone.service_rate
 

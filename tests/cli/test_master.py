@@ -14,7 +14,7 @@ import pytest
 from command_line import fail, flat_objects, succeed
 
 from semistream import MasterTable, join
-from semistream.store.paged_file import pins
+from semistream.store.paged.versions import pins
 
 ROWS = pa.table({"id": pa.array(range(1000)), "name": [f"product {number}" for number in range(1000)]})
 

@@ -23,7 +23,7 @@ from rich.console import Console
 import semistream as ss
 from semistream.cli import run_screen
 from semistream.generator import products
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 PIPELINE = """
 [pipeline]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.demo import DemoSettings, DemoSummary, Proof
 from semistream.demo.charts import Chart, Series
-from semistream.demo.page import charts_of
-from semistream.spark.progress import BatchProgress
+from semistream.demo.demo_page import charts_of
+from semistream.spark.batch_progress import BatchProgress
 from semistream.spark.statistics import BatchStatistics
 
 

@@ -26,9 +26,9 @@ from semistream.demo import (
     stream_sales,
     warm_up,
 )
-from semistream.demo.page import page
+from semistream.demo.demo_page import page
 from semistream.master_table import MasterTable
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
 

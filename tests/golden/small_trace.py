@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from semistream.algorithms.parameters import READ_BYTES
 from semistream.algorithms.registry import ALGORITHMS
+from semistream.algorithms.shared_parameters import READ_BYTES
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
@@ -55,13 +55,13 @@ class Trace:
     reads: list[tuple[int, int]]
     """First and last page of each request, as the store saw them, with those before the first tuple."""
     served: list[tuple[int, int]]
-    """The partition of each read of the disk phase and how many tuples it answered."""
+    """The page group of each read of the disk phase and how many tuples it answered."""
     waiting: list[int]
     """How many tuples waited after each of these reads."""
     entered: list[int]
     """How many tuples had entered the queue when it came."""
     merges: bool
-    """Reads bring runs of partitions."""
+    """Reads bring runs of page groups."""
     stats: JoinStats
     assembly: Assembly
 
@@ -148,8 +148,8 @@ class _Watched(PageChoice):
     def following(self, reads: int) -> list[Int64Array]:
         return self.inside.following(reads)
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
-        self.served.append((partition, matches))
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
+        self.served.append((page_group, matches))
         self.waiting.append(queue.count)
         self.entered.append(queue.entered)
-        self.inside.after_read(partition, matches, queue)
+        self.inside.after_read(page_group, matches, queue)

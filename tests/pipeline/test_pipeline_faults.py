@@ -22,9 +22,9 @@ from semistream.core.errors import (
 )
 from semistream.pipeline.failures import PoisonRecordError
 from semistream.pipeline.planning import plan_pipeline
-from semistream.spark import session
-from semistream.spark.progress import BatchProgress
-from semistream.spark.session import CheckpointInUseError, CheckpointLock
+from semistream.spark import spark_session
+from semistream.spark.batch_progress import BatchProgress
+from semistream.spark.spark_session import CheckpointInUseError, CheckpointLock
 
 pytestmark = pytest.mark.xdist_group("spark")
 SECRET = "payload-4711"
@@ -242,7 +242,7 @@ def test_a_java_process_that_outlives_its_driver_keeps_the_checkpoint(
     small.arrive("1.json", [sale(1, 1)])
     small.run()
     small.arrive("2.json", [sale(2, 2)])
-    monkeypatch.setattr(session, "_SECONDS_FOR_AN_OLD_JAVA", 0.3)
+    monkeypatch.setattr(spark_session, "_SECONDS_FOR_AN_OLD_JAVA", 0.3)
     with (small.folder / "state" / ".semistream.java.lock").open("r+b") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)  # what Java takes, too
         with pytest.raises(CheckpointInUseError, match="Java process of an earlier query"):

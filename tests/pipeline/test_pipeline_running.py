@@ -23,7 +23,7 @@ from semistream.pipeline import read_description
 from semistream.pipeline.planning import plan_pipeline
 from semistream.pipeline.running import run_pipeline
 from semistream.pipeline.worker_memory import WorkerMemory, memory_warning, needed_memory
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
 EXAMPLES = Path(__file__).parents[2] / "examples"

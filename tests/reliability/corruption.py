@@ -13,7 +13,7 @@ from watched_system import HastySystem
 
 from semistream.core.errors import SemistreamError
 from semistream.core.file_system import installed
-from semistream.store.paged_file import manifest, pins
+from semistream.store.paged.versions import manifest, pins
 
 CASES = 105
 DAMAGES_OF_A_CASE = 100

@@ -18,7 +18,7 @@ from campaign import Case, Figures, Promise
 
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import manifest
+from semistream.store.paged.versions import manifest
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 CASES = 4

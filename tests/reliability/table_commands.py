@@ -15,7 +15,7 @@ from semistream.core.errors import MasterNotFoundError
 from semistream.engine.tuple_cache import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark.hot_rows import HotRowsFile
-from semistream.store.paged_file import manifest, pins
+from semistream.store.paged.versions import manifest, pins
 from semistream.store.tables import table_at
 
 Model = dict[int, str]

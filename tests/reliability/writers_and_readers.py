@@ -16,7 +16,7 @@ from campaign import Case, Figures, Promise
 
 from semistream.core.errors import ConcurrentWriteError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import manifest
+from semistream.store.paged.versions import manifest
 
 WRITERS = 2
 COMMITS = 500

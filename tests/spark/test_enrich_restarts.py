@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
-from semistream.store.paged_file.pins import pinned_versions
+from semistream.store.paged.versions.pins import pinned_versions
 
 pytestmark = pytest.mark.xdist_group("spark")
 ON = {"product_id": "product_id"}

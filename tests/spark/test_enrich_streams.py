@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import semistream as ss
-from semistream.store.paged_file.pins import pinned_versions
+from semistream.store.paged.versions.pins import pinned_versions
 
 pytestmark = pytest.mark.xdist_group("spark")
 ON = {"product_id": "product_id"}

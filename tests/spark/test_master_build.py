@@ -260,6 +260,6 @@ def test_pages_are_small_in_a_table_that_spark_builds_if_it_is_small(
     frame = spark.range(3000).selectExpr("id", "repeat('x', 50) AS text")
     small = MasterTable.build(frame, tmp_path / "small", "id")
     assert small.info()["page_bytes"] == 4096
-    monkeypatch.setattr(sys.modules["semistream.store.paged_file.build"], "_SMALL_TABLE_BYTES", 100_000)
+    monkeypatch.setattr(sys.modules["semistream.store.paged.write.build"], "_SMALL_TABLE_BYTES", 100_000)
     large = MasterTable.build(frame, tmp_path / "large", "id")
     assert large.info()["page_bytes"] == 8192

@@ -13,7 +13,7 @@ from semistream_lab.peers.comparison import TurnPlan, compare
 from semistream_lab.peers.contract import Bench, PeerFailedError
 from semistream_lab.peers.data import PeerData, Situation, stream_keys
 from semistream_lab.peers.lookups.sqlite_rows import SqliteLookup
-from semistream_lab.peers.registry import Addresses, chosen_peers
+from semistream_lab.peers.peers_by_name import Addresses, chosen_peers
 from semistream_lab.peers.spark_stream import spark_key
 
 pytestmark = pytest.mark.xdist_group("spark")

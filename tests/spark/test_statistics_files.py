@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semistream.core.errors import InvalidSettingError
+from semistream.spark.batch_progress import ROWS_WRITTEN, BatchProgress, ProgressListener, batch_progress
 from semistream.spark.metrics_files import JsonLinesFile, PrometheusFile
-from semistream.spark.progress import ROWS_WRITTEN, BatchProgress, ProgressListener, batch_progress
 from semistream.spark.statistics import TaskStatistics
 
 EMPTY: dict[Any, Any] = {"int": 0, "float": 0.0, "str": "x"}

@@ -38,8 +38,8 @@ def saved(folder: Path, *parts: HotRows, version: int = 3) -> HotRowsFile:
     return file
 
 
-def loaded(file: HotRowsFile, most_bytes: int = PLENTY) -> tuple[int, list[HotRows]]:
-    version, identity, parts = file.load(most_bytes, 60)
+def loaded(file: HotRowsFile, max_bytes: int = PLENTY) -> tuple[int, list[HotRows]]:
+    version, identity, parts = file.load(max_bytes, 60)
     assert identity == ("the table" if version else "")
     return version, list(parts)
 

@@ -13,8 +13,10 @@ from table_model import all_rows
 
 from semistream.core.errors import CorruptTableError, SemistreamError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, compaction, open_files
-from semistream.store.paged_file.compaction import files_to_fold
+from semistream.store.paged import PagedFileStore
+from semistream.store.paged.read import open_files
+from semistream.store.paged.write import compaction
+from semistream.store.paged.write.compaction import files_to_fold
 
 MEGABYTE = 1 << 20
 
@@ -136,7 +138,7 @@ def test_a_file_that_is_closed_meanwhile_is_read_to_the_end(
     table: MasterTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(table)
-    from semistream.store.paged_file import reader
+    from semistream.store.paged.read import paged_file_store as reader
 
     read_extents = reader.read_extents
 

@@ -14,7 +14,7 @@ import pytest
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import pins
+from semistream.store.paged.versions import pins
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_version_that_is_gone_cannot_be_pinned(table: MasterTable) -> None:
 def test_a_version_that_vanishes_between_choice_and_pin_is_not_pinned(
     table: MasterTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from semistream.store.paged_file import manifest
+    from semistream.store.paged.versions import manifest
 
     real = manifest.Lease
     chosen: list[int] = []

@@ -17,7 +17,8 @@ from table_model import all_rows
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, manifest
+from semistream.store.paged import PagedFileStore
+from semistream.store.paged.versions import manifest
 
 _keys = st.integers(0, 150)
 _rows = st.lists(st.tuples(_keys, st.text("ab", max_size=30)), max_size=120)

@@ -17,7 +17,7 @@ from table_model import all_rows
 from semistream.core.errors import ConcurrentWriteError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import locks, manifest, pins
+from semistream.store.paged.versions import locks, manifest, pins
 
 
 class Meanwhile(System):

@@ -35,10 +35,10 @@ def demo(
     from semistream.cli import demo_rendering, interruption, json_output, run_rendering, run_screen
     from semistream.cli.progress import progress
     from semistream.demo import DemoFolder, DemoSettings, DemoSummary, prepare, prove, stream_sales, warm_up
-    from semistream.demo.page import page
+    from semistream.demo.demo_page import page
     from semistream.master_table import MasterTable
     from semistream.pipeline.running import session_of
-    from semistream.spark.session import check_java
+    from semistream.spark.spark_session import check_java
 
     chosen = {} if algorithm is None else {"algorithm": algorithm}
     settings = DemoSettings(products=products, seconds=seconds, memory=memory, rate=rate, **chosen)

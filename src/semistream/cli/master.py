@@ -63,7 +63,7 @@ def build(
     names = [name.strip() for part in key for name in part.split(",") if name.strip()]
     if not names:
         raise InvalidSettingError("No key column is named: give --key NAME[,NAME].")
-    files = source_files.found(source)
+    files = source_files.existing_files(source)
     with progress() as reporting:
         table = MasterTable.build(
             files,
@@ -119,21 +119,21 @@ def info(
     from semistream.cli import json_output, rendering
     from semistream.master_table import MasterTable
 
-    found = MasterTable(path).info(version)
+    about = MasterTable(path).info(version)
     if not as_json:
-        rendering.show_info(found)
+        rendering.show_info(about)
         return
     flat: dict[str, Scalar] = {
-        name: found[name]
+        name: about[name]
         for name in ("path", "version", "created", "rows", "pages", "bytes", "page_bytes", "on_duplicate", "unique")
     }
-    flat["key"] = ", ".join(found["key"])
-    flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in found["schema"].items())
-    flat["files"] = len(found["files"])
-    flat["versions"] = ", ".join(map(str, found["versions"]))
+    flat["key"] = ", ".join(about["key"])
+    flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in about["schema"].items())
+    flat["files"] = len(about["files"])
+    flat["versions"] = ", ".join(map(str, about["versions"]))
     flat["pins"] = ", ".join(
         f"{pin['query']} batch {pin['batch']} version {pin['version']} age {pin['age_seconds']:.0f} s"
-        for pin in found["pins"]
+        for pin in about["pins"]
     )
     typer.echo(json_output.as_json([flat]), nl=False)
 

@@ -17,7 +17,7 @@ from semistream.core.budget import format_bytes
 
 if TYPE_CHECKING:
     from semistream.pipeline.description import PipelineDescription
-    from semistream.spark.progress import BatchProgress
+    from semistream.spark.batch_progress import BatchProgress
 
 _SECONDS_BETWEEN_LINES = 4.0
 _REDRAWS_PER_SECOND = 2

@@ -14,7 +14,7 @@ _SUFFIXES = {".parquet", ".pq", ".csv", ".arrow", ".ipc", ".feather"}
 _HIDDEN = ("_", ".")
 
 
-def found(paths: Sequence[Path]) -> list[Path]:
+def existing_files(paths: Sequence[Path]) -> list[Path]:
     """Return the files at these paths, those of a directory in the order of their names; all must be of one kind."""
     files: list[Path] = []
     for path in paths:
@@ -35,7 +35,7 @@ def as_in_table(paths: Sequence[Path], schema: pa.Schema) -> Any:
 
     The text of CSV files is read as the types that the table's columns have, since it has no types of its own.
     """
-    files = found(paths)
+    files = existing_files(paths)
     if files[0].suffix.lower() != ".csv":
         return files
     from pyarrow import csv, dataset
@@ -52,7 +52,7 @@ def columns_of(paths: Sequence[Path], names: Sequence[str], types: Mapping[str, 
     """Return some columns of all rows in the files at these paths; those of CSV files are read as the types given."""
     from pyarrow import csv, dataset
 
-    files = found(paths)
+    files = existing_files(paths)
     kinds = {".parquet": "parquet", ".pq": "parquet"}
     kind: Any = kinds.get(files[0].suffix.lower(), "ipc")
     if files[0].suffix.lower() == ".csv":

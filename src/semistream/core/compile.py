@@ -70,9 +70,9 @@ def _private_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"semistream-kernels-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return Path(tempfile.mkdtemp(prefix="semistream-kernels-"))
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+    if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077:
         return folder
     return Path(tempfile.mkdtemp(prefix="semistream-kernels-"))

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
+from semistream.core.arrow_row_sizes import row_bytes
 from semistream.core.compile import kernel
 from semistream.core.memory_copy import copy_bytes
-from semistream.core.row_sizes import row_bytes
 from semistream.engine.bytes_column import BytesColumn
 from semistream.engine.fixed_column import FixedColumn
 from semistream.engine.slot_rows import SlotRows

@@ -144,7 +144,7 @@ class ReadAhead:
         clock.sleep_until(self._disk_free)
         if not self._in_flight:
             self._expected = None
-        elif clock.costs.most_in_flight == 1:
+        elif clock.costs.max_in_flight == 1:
             self._asked = clock.moment()
         return pages, runs.starts
 

@@ -111,7 +111,7 @@ class PartitionReader:
         size_bytes = self._store.ranges_bytes(first, last)
         self._count(len(first), int((last - first).sum()) + len(first), size_bytes)
         if isinstance(self._clock, ModelClock):
-            latencies = len(first) / min(in_flight, self._clock.costs.most_in_flight)
+            latencies = len(first) / min(in_flight, self._clock.costs.max_in_flight)
             self._clock.charge(
                 Operations(
                     seeks=0 if continued else latencies,

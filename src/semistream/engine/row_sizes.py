@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
+from semistream.core.arrow_row_sizes import row_bits
 from semistream.core.compile import kernel
-from semistream.core.row_sizes import row_bits
 from semistream.core.value_widths import fixed_width, is_bytes, offsets_of
 
 

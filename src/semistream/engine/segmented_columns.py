@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
-from semistream.core.row_sizes import row_bits
+from semistream.core.arrow_row_sizes import row_bits
 from semistream.engine.gather import gather
 
 _MOST_SEGMENTS = 48

@@ -44,11 +44,6 @@ class StreamRows:
         return self._rows.sizes
 
     @property
-    def limit_bytes(self) -> int:
-        """The most that the columns without a fixed width may take."""
-        return self._rows.limit_bytes
-
-    @property
     def free_slots(self) -> int:
         """How many more rows may enter, as far as slots are concerned."""
         return self._free_count

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, RowTooLargeError

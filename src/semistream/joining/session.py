@@ -223,9 +223,9 @@ def conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         if field.name not in batch.schema.names:
             raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch: restart.")
-        found = batch.schema.field(field.name).type
-        if found != field.type:
+        arrived = batch.schema.field(field.name).type
+        if arrived != field.type:
             raise SchemaDriftError(
-                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch: restart."
+                f"The stream's column {field.name!r} was {field.type} and is {arrived} in a later batch: restart."
             )
     return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)

@@ -67,7 +67,7 @@ def judged(name: str, exponent: float, ranks: str, *, seed: int = 3, queues: flo
                 accounting="papers",
                 seed=seed,
                 parameters=parameters,
-                most_tuples=8_000_000,
+                max_tuples=8_000_000,
             )
         except BudgetTooSmallError:
             return 0.0

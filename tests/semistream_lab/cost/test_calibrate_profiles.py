@@ -16,7 +16,7 @@ from semistream.core.costs import PAPERS, PROFILES, CostProfile
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
 from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
-from semistream_lab.cost.calibrate import build_scratch_table, calibrate
+from semistream_lab.cost.calibration import build_scratch_table, calibrate
 from semistream_lab.cost.machine import Machine, this_machine
 from semistream_lab.cost.processor_times import ProcessorCosts, measure_processor
 from semistream_lab.cost.profile_files import Evidence, find_profile, load_profile, save_profile
@@ -28,7 +28,7 @@ profiles = st.builds(
     CostProfile,
     name=st.text(max_size=10),
     bytes_per_second=st.floats(1, 1e12),
-    most_in_flight=st.integers(1, 1000),
+    max_in_flight=st.integers(1, 1000),
     **{name: costs for name in NUMBERS if name != "bytes_per_second"},
 )
 EVIDENCE = Evidence(
@@ -48,7 +48,8 @@ def test_a_file_tells_its_version_the_machine_and_every_measured_request(tmp_pat
     save_profile(PAPERS, tmp_path / "p.json", EVIDENCE)
     content = json.loads((tmp_path / "p.json").read_text())
     assert (content["format"], content["version"]) == ("semistream cost profile", 1)
-    assert content["profile"] == asdict(PAPERS)
+    assert content["profile"].pop("most_in_flight") == PAPERS.max_in_flight
+    assert content["profile"] == {name: value for name, value in asdict(PAPERS).items() if name != "max_in_flight"}
     assert content["machine"] == {"cpu": "a processor", "cores": 2, "file_system": "ext4"}
     assert content["measured_at"] == "2026-01-02T03:04:05+00:00"
     assert content["direct"] is True

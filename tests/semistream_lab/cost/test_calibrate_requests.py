@@ -28,14 +28,14 @@ class WatchedStore(WrappingStore):
     def __init__(self, inside: MasterStore) -> None:
         super().__init__(inside)
         self.ranges: list[tuple[int, int]] = []
-        self.most_threads = 0
+        self.max_threads = 0
         self._threads = 0
         self._lock = threading.Lock()
 
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         with self._lock:
             self._threads += 1
-            self.most_threads = max(self.most_threads, self._threads)
+            self.max_threads = max(self.max_threads, self._threads)
             self.ranges.append((int(first_pages[0]), int(last_pages[0])))
         try:
             return self.inside.read(first_pages, last_pages)
@@ -75,7 +75,7 @@ def test_every_size_is_measured_in_sequence_and_with_each_number_in_flight(store
     assert all(request.requests_per_second > 0 for request in found)
     assert [done for _, done, _ in reports] == list(range(12))
     assert {total for _, _, total in reports} == {12}
-    assert 1 <= store.most_threads <= 3
+    assert 1 <= store.max_threads <= 3
     assert all(0 <= first <= last < store.page_count for first, last in store.ranges)
 
 
@@ -138,7 +138,7 @@ def test_whatever_is_measured_no_cost_is_negative_and_a_sequence_is_never_dearer
     found = fit_requests(measured)
     assert 0 <= found.request_seconds <= found.seek_seconds
     assert 0 < found.bytes_per_second < float("inf")
-    assert found.most_in_flight in IN_FLIGHT
+    assert found.max_in_flight in IN_FLIGHT
 
 
 def test_noise_of_a_tenth_moves_the_fit_by_little() -> None:
@@ -162,12 +162,12 @@ def test_bandwidth_is_the_highest_seen_where_size_makes_no_difference() -> None:
 
 @pytest.mark.parametrize(("gain", "expected"), [(1.0, 1), (1.09, 1), (1.11, 16), (2.0, 16)])
 def test_requests_in_flight_count_while_they_bring_a_tenth_more(gain: float, expected: int) -> None:
-    assert fit_requests(synthetic(1e-4, 1e-5, 1e9, gain)).most_in_flight == expected
+    assert fit_requests(synthetic(1e-4, 1e-5, 1e9, gain)).max_in_flight == expected
 
 
 def test_requests_in_flight_end_where_the_gain_ends() -> None:
     rates = {1: 100.0, 2: 190.0, 4: 260.0, 8: 270.0, 16: 500.0}
-    assert fit_requests([RequestTime(8192, count, False, rate) for count, rate in rates.items()]).most_in_flight == 4
+    assert fit_requests([RequestTime(8192, count, False, rate) for count, rate in rates.items()]).max_in_flight == 4
 
 
 def test_without_requests_at_random_places_nothing_is_fitted() -> None:

@@ -118,7 +118,7 @@ def test_the_sizes_are_the_engines_own() -> None:
     situation = Situation(*PAPER_SIZE, 1.0)
     division = divide(ALGORITHMS["hybridjoin"], situation, PAPERS)
     assert division.waiting_slots == 290_080
-    assert division.partition_count == 2_263
+    assert division.page_group_count == 2_263
     assert predict("hybridjoin", situation, PAPERS).waiting_slots == 290_080
 
 

@@ -35,18 +35,18 @@ def options(**named: str | float) -> tuple[tuple[str, str | float], ...]:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=60))
 @settings(deadline=None, derandomize=True)
-def test_the_least_gap_is_the_smallest_distance_of_two_reads_of_one_partition(reads: list[tuple[int, int]]) -> None:
+def test_the_least_gap_is_the_smallest_distance_of_two_reads_of_one_page_group(reads: list[tuple[int, int]]) -> None:
     log, entered, last, gaps = ReadLog(), 0, dict[int, int](), []
-    for partition, step in reads:
+    for page_group, step in reads:
         entered += step
-        log.partitions.append(partition)
+        log.page_groups.append(page_group)
         log.answered.append(1)
         log.entered.append(entered)
-        if partition in last:
-            gaps.append(entered - last[partition])
-        last[partition] = entered
-    assert log.least_gap() == (min(gaps) if gaps else None)
-    assert log.by_partition(6)[0].sum() == len(log) == len(reads)
+        if page_group in last:
+            gaps.append(entered - last[page_group])
+        last[page_group] = entered
+    assert log.min_gap() == (min(gaps) if gaps else None)
+    assert log.by_page_group(6)[0].sum() == len(log) == len(reads)
 
 
 def test_a_logged_recipe_does_what_it_did_before() -> None:
@@ -68,7 +68,7 @@ def test_matches_along_a_sorted_table_fall_and_along_a_uniform_stream_do_not() -
 
 def test_the_matches_of_all_parts_are_all_matches() -> None:
     parts = [measured(kind="page-use", options=options(parts=5, part=part)) for part in range(1, 6)]
-    total = sum(part["match_probability"] * part["partitions"] for part in parts)
+    total = sum(part["match_probability"] * part["page_groups"] for part in parts)
     assert total == pytest.approx(1.0)
 
 
@@ -77,7 +77,7 @@ def test_on_no_input_does_hybridjoin_break_its_theorems(name: str) -> None:
     found = measured(kind="hard-inputs", options=options(input=name))
     assert found["reads_in_vain"] == 0
     assert found["reads_per_tuple"] <= 1
-    assert found.get("least_gap_queues", 1.0) >= 1
+    assert found.get("min_gap_queues", 1.0) >= 1
     # With equal reads and equal queues HYBRIDJOIN never reads more often than MESHJOIN.
     reads_per_tuple = {name: found[f"{name}_reads"] / found[f"{name}_tuples"] for name in ("hybridjoin", "meshjoin")}
     assert reads_per_tuple["hybridjoin"] <= reads_per_tuple["meshjoin"] * 1.05
@@ -151,7 +151,7 @@ def test_in_a_silence_hybridjoin_goes_on_and_meshjoin_does_not() -> None:
 
 def test_bursts_queue_up_before_a_busy_join() -> None:
     found = measured(arrival_rate=300.0, kind="arrivals", options=options(arrivals="bursty", warm_up=5, seconds=20))
-    assert found["most_backlog_tuples"] > 300 * 0.016  # more than arrive in a read on average
+    assert found["max_backlog_tuples"] > 300 * 0.016  # more than arrive in a read on average
 
 
 def test_ticks_hand_tuples_over_late_but_never_early() -> None:

@@ -11,7 +11,7 @@ from fake_peers import small_bench
 
 from semistream_lab.peers.comparison import TurnPlan, compare
 from semistream_lab.peers.flink.installation import JARS_VARIABLE, PYTHON_VARIABLE, FlinkInstallation
-from semistream_lab.peers.registry import Addresses, all_peers
+from semistream_lab.peers.peers_by_name import Addresses, all_peers
 
 NAMES = ("join", "flink-identity", "flink-jdbc-lookup")
 

@@ -10,7 +10,7 @@ from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
 from semistream.policies.contract import PageChoice, Queue
 
-_MOST_STEPS = 24
+_MAX_STEPS = 24
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -99,7 +99,7 @@ class PlannedRuns(PageChoice):
         limit = int(self._patience * queue.capacity)
         low, high = 0.0, float("inf")
         theta = self.theta or self._guess(queue)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             served, count = self._choose_runs(queue, theta, limit, steps)
             if wanted <= served <= 1.5 * wanted + 1:
                 break
@@ -131,10 +131,10 @@ class PlannedRuns(PageChoice):
         self, queue: Queue, theta: float, limit: int, steps: UInt8Array, run_cost: float | None = None
     ) -> tuple[int, int]:
         run_cost = self._run_cost if run_cost is None else run_cost
-        found: tuple[int, int] = _choose_runs(
+        chosen: tuple[int, int] = _choose_runs(
             queue.counts, queue.since, queue.entered, limit, theta, run_cost, self._by_age, steps
         )
-        return found
+        return chosen
 
     def _guess(self, queue: Queue) -> float:
         """Return the mean score, from which the search for θ starts."""

@@ -34,6 +34,6 @@ class _CountedChoice(LoggedChoice):
 def run(point: Point) -> Row:
     """Measure a point."""
     log = _WaitingLog()
-    found = measured(point, watched(point, lambda inside: _CountedChoice(inside, log)))
+    result = measured(point, watched(point, lambda inside: _CountedChoice(inside, log)))
     later = log.waiting[len(log.waiting) // 2 :]
-    return {**rates.row_of(found), "disk_bound_tuples": float(np.mean(later))}
+    return {**rates.row_of(result), "disk_bound_tuples": float(np.mean(later))}

@@ -73,8 +73,8 @@ class _TimedChoice(LoggedChoice):
         self._moments.last_asked = time.perf_counter()
         return chosen
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
-        super().after_read(partition, matches, queue)
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
+        super().after_read(page_group, matches, queue)
         self._moments.ended.append(time.perf_counter())
 
 
@@ -83,14 +83,14 @@ def run(point: Point) -> Row:
     moments = _Moments()
     store = _TimedStore(rates.table(point.master_rows))
     store.moments = moments
-    found = measured(point, watched(point, lambda inside: _TimedChoice(inside, moments)), store=store, wall=True)
+    result = measured(point, watched(point, lambda inside: _TimedChoice(inside, moments)), store=store, wall=True)
     count = min(len(moments.started), len(moments.ended))
     loaded, asked, started, ended = (
-        np.array(some[:count]) for some in (moments.loaded, moments.asked, moments.started, moments.ended)
+        np.array(instants[:count]) for instants in (moments.loaded, moments.asked, moments.started, moments.ended)
     )
     ready = loaded[1:] < ended[:-1]
     switches = (started - asked)[1:][ready]
-    profile, stats = rates.costs_of(point), found.stats
+    profile, stats = rates.costs_of(point), result.stats
     return {
         "switches": len(ready),
         "ready_share": float(ready.mean()),
