@@ -122,12 +122,12 @@ def test_a_prepared_read_brings_what_a_read_does_in_another_thread(tmp_path: Pat
         first, last = np.array([0, 4, store.page_count - 1]), np.array([1, 9, store.page_count - 1])
         prepared = store.prepared_read(first, last)
         with ThreadPoolExecutor(1) as threads:
-            found = threads.submit(prepared.read).result()
+            pages = threads.submit(prepared.read).result()
         expected = store.read(first, last)
-        assert found.codes.tolist() == expected.codes.tolist()
+        assert pages.codes.tolist() == expected.codes.tolist()
         assert prepared.size_bytes == store.ranges_bytes(first, last)
-        assert found.bounds.tolist() == expected.bounds.tolist()
-        picked = np.array([len(found.codes) - 1, 0, 7])
-        assert found.take(picked, ["name"]).equals(expected.take(picked, ["name"]))
+        assert pages.bounds.tolist() == expected.bounds.tolist()
+        picked = np.array([len(pages.codes) - 1, 0, 7])
+        assert pages.take(picked, ["name"]).equals(expected.take(picked, ["name"]))
         with pytest.raises(IndexError):
             store.prepared_read(np.array([0]), np.array([store.page_count]))

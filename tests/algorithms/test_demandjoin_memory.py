@@ -48,17 +48,17 @@ def measured(
 
 @pytest.mark.parametrize("accounting", ["papers", "real"])
 def test_a_table_that_fits_is_read_once_and_answers_everything(accounting: str) -> None:
-    found = measured("8MB", accounting=accounting, absent=0.2)
-    assert found.stats.page_reads == 0
-    assert found.stats.cache_hits + found.stats.absent == found.stats.tuples_out
-    assert found.stats.absent > 0.15 * found.stats.tuples_out
-    assert found.peak_memory_bytes <= 8_000_000
+    result = measured("8MB", accounting=accounting, absent=0.2)
+    assert result.stats.page_reads == 0
+    assert result.stats.cache_hits + result.stats.absent == result.stats.tuples_out
+    assert result.stats.absent > 0.15 * result.stats.tuples_out
+    assert result.peak_memory_bytes <= 8_000_000
 
 
 def test_a_table_that_does_not_fit_is_not_held() -> None:
-    found = measured("5MB")
-    assert found.stats.page_reads > 0
-    assert found.cache_tuples < ROWS
+    result = measured("5MB")
+    assert result.stats.page_reads > 0
+    assert result.cache_tuples < ROWS
 
 
 def test_absent_keys_that_are_remembered_wait_less() -> None:

@@ -40,8 +40,8 @@ def _written(path: Path, rows: pa.Table = ROWS) -> Path:
 def _names(table: Path, *ids: int) -> list[str | None]:
     asked = pa.table({"id": pa.array(ids, pa.int64())})
     rows = join(asked, MasterTable(table), on="id", how="left", memory="8MB").read_all()
-    found = dict(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True))
-    return [found[number] for number in ids]
+    by_id = dict(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True))
+    return [by_id[number] for number in ids]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])

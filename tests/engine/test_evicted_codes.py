@@ -38,11 +38,11 @@ def test_the_estimate_is_near_what_a_cache_of_twice_the_size_answers() -> None:
     hits = {small: 0, large: 0}
     for start in range(0, len(keys), 1000):
         for cache in (small, large):
-            some = keys[start : start + 1000]
-            slots = cache.find(some)
+            arriving = keys[start : start + 1000]
+            slots = cache.find(arriving)
             cache.use(slots[slots >= 0].astype(np.int64))
             hits[cache] += int((slots >= 0).sum())
-            missed, counts = np.unique(some[slots < 0], return_counts=True)
+            missed, counts = np.unique(arriving[slots < 0], return_counts=True)
             if cache is small:
                 shadow += cache.evicted.asked_for(missed, counts.astype(np.int32))
             cache.admit(missed, counts.astype(np.int32), None, absent=False)

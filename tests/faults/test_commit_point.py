@@ -49,8 +49,8 @@ def rows(count: int, text: str) -> pa.Table:
 
 def values(table: MasterTable) -> list[str]:
     with table.open() as store:
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        texts: list[str] = found.take(np.arange(len(found.codes)), ["v"]).column(0).to_pylist()
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        texts: list[str] = pages.take(np.arange(len(pages.codes)), ["v"]).column(0).to_pylist()
         return texts
 
 

@@ -41,16 +41,16 @@ def table(tmp_path: Path) -> MasterTable:
 
 
 def only(table: MasterTable, pattern: str) -> Path:
-    (found,) = table.path.glob(pattern)
-    return found
+    (path,) = table.path.glob(pattern)
+    return path
 
 
 def everything(table: MasterTable) -> list[dict[str, object]]:
     with table.open() as store:
         if not store.page_count:
             return []
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        content: list[dict[str, object]] = found.take(np.arange(store.row_count), ["id", "text"]).to_pylist()
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        content: list[dict[str, object]] = pages.take(np.arange(store.row_count), ["id", "text"]).to_pylist()
         return content
 
 

@@ -39,12 +39,12 @@ class Environment:
     def with_wheel(cls, folder: Path, wheel: Path, extras: str = "") -> Environment:
         """Make an environment and install the wheel into it, with its dependencies from the package index."""
         venv.create(folder, with_pip=True)
-        found = cls(folder)
+        environment = cls(folder)
         constraints = str(REPOSITORY / "constraints.txt")
         pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints)
-        done = found.run("python", *pip, f"{wheel}{extras}")
+        done = environment.run("python", *pip, f"{wheel}{extras}")
         assert done.returncode == 0, done.stderr
-        return found
+        return environment
 
     def run(self, command: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command of the environment, without what the tests' own environment has set."""

@@ -111,9 +111,9 @@ def _look(tried: Sample, *, is_newest: bool) -> str:
     newest_refused = _is_refused(lambda: content(tried.table), tried.versions[4])
     for query, batch, version in (("query", 6, 2), ("query", 7, 4), ("other", 6, 4)):
         refused += _is_refused(lambda query=query, batch=batch: pins.pin(tried.path, query, batch), version)
-    found = set(saved_hot_rows(tried.path))
-    assert found in [set(), {f"saved {number}" for number in range(40)}], "other rows were saved"
-    refused += not found
+    actual = set(saved_hot_rows(tried.path))
+    assert actual in [set(), {f"saved {number}" for number in range(40)}], "other rows were saved"
+    refused += not actual
     if newest_refused:
         _check_that_nothing_is_built_on_it(tried, is_newest=is_newest)
     return "refused" if refused or newest_refused else "harmless"
@@ -121,10 +121,10 @@ def _look(tried: Sample, *, is_newest: bool) -> str:
 
 def _is_refused(look: Callable[[], object], expected: object) -> bool:
     try:
-        found = look()
+        actual = look()
     except SemistreamError:
         return True
-    assert found == expected, "wrong rows were shown without a word"
+    assert actual == expected, "wrong rows were shown without a word"
     return False
 
 

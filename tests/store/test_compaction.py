@@ -107,9 +107,9 @@ def test_a_table_with_very_many_files_is_read_with_few_of_them_open(
         try:
             for _ in range(30):
                 pages = np.sort(generator.choice(store.page_count, 60, replace=False))
-                found = store.read(pages, pages)
-                values = found.take(np.arange(len(found.codes)), ["v"]).column(0).to_pylist()
-                assert [expected[code] for code in found.codes.tolist()] == values
+                actual = store.read(pages, pages)
+                values = actual.take(np.arange(len(actual.codes)), ["v"]).column(0).to_pylist()
+                assert [expected[code] for code in actual.codes.tolist()] == values
                 held = len(os.listdir("/proc/self/fd")) - before  # noqa: PTH208
                 assert held <= open_files.MAX_OPEN + 4 * open_files.MAX_AT_ONCE + 1
         except BaseException as fault:

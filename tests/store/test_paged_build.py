@@ -219,11 +219,11 @@ def test_different_keys_of_one_code_are_not_duplicates(tmp_path: Path, rule: str
         keys = keys + keys[::3]
     rows = pa.table({"id": keys, "n": np.arange(len(keys))})
     table = MasterTable.build(rows, tmp_path / "t", "id", on_duplicate=rule)
-    found = all_rows(table.open())
+    actual = all_rows(table.open())
     expected = rows.to_pylist()
     if rule == "latest":
         expected = [{"id": key, "n": n} for key, n in {row["id"]: row["n"] for row in expected}.items()]
-    assert sorted(found, key=lambda row: row["n"]) == sorted(expected, key=lambda row: row["n"])
+    assert sorted(actual, key=lambda row: row["n"]) == sorted(expected, key=lambda row: row["n"])
     table.merge(pa.table({"id": ["k5", "new"], "n": [-5, -6]}), pa.table({"id": ["k7", "k8", "absent"]}))
     merged = [row for row in expected if row["id"] not in ("k5", "k7", "k8")]
     merged += [{"id": "k5", "n": -5}, {"id": "new", "n": -6}]
@@ -247,10 +247,10 @@ def test_a_second_build_makes_a_new_version_and_the_old_one_stays_readable(tmp_p
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int | None]] = []
-    build(numbers(5000), tmp_path / "t", "id", memory="100KB", progress=lambda *what: told.append(what))
-    assert ("reading", 5000, 5000) in told
-    assert told[-1] == ("writing", 5000, 5000)
+    steps: list[tuple[str, int, int | None]] = []
+    build(numbers(5000), tmp_path / "t", "id", memory="100KB", progress=lambda *what: steps.append(what))
+    assert ("reading", 5000, 5000) in steps
+    assert steps[-1] == ("writing", 5000, 5000)
 
 
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:

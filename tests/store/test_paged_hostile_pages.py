@@ -75,18 +75,18 @@ class Forger:
         """Take all rows of the page and of the one before it, from what was read or by their codes."""
         if self.way == "look up":
             return self._looked_up()
-        found = self.store.read(np.array([PAGE - 1]), np.array([PAGE]))
-        return found.take(np.arange(len(found.codes)), NAMES)
+        pages = self.store.read(np.array([PAGE - 1]), np.array([PAGE]))
+        return pages.take(np.arange(len(pages.codes)), NAMES)
 
     def _looked_up(self) -> pa.RecordBatch:
         reader = self.store.row_reader(NAMES, 100_000)
         assert reader is not None
         first, after = self.store.first_codes[[PAGE - 1, PAGE + 1]].tolist()
         codes = np.arange(first, after, dtype=np.int64)
-        found = reader.look_up(codes, self.store.locate(codes))
-        assert found.code_count == len(codes)
+        answers = reader.look_up(codes, self.store.locate(codes))
+        assert answers.code_count == len(codes)
         schema = pa.schema([self.store.schema.field(name) for name in NAMES])
-        rows = MergedRows(schema, None, found.columns).take(found_place(np.arange(found.bounds[-1])))
+        rows = MergedRows(schema, None, answers.columns).take(found_place(np.arange(answers.bounds[-1])))
         return pa.RecordBatch.from_arrays(rows, schema=schema)
 
     def buffers(self) -> list[tuple[int, int, int]]:

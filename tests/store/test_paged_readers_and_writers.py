@@ -27,8 +27,8 @@ def test_readers_see_whole_versions_while_others_merge_and_vacuum(tmp_path: Path
         try:
             while not stop.is_set():
                 with table.open() as store:
-                    found = store.read(np.array([0]), np.array([store.page_count - 1]))
-                    values = found.take(np.arange(count), ["value"]).column(0).unique().to_pylist()
+                    pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+                    values = pages.take(np.arange(count), ["value"]).column(0).unique().to_pylist()
                     assert len(values) == 1
                     seen.add(values[0])
         except BaseException as fault:

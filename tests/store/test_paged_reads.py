@@ -76,8 +76,8 @@ def test_the_bytes_of_ranges_are_the_sum_of_the_bytes_of_each(store: MasterStore
 def test_a_read_transfers_the_bytes_that_were_told(merged: MasterTable, direct: bool) -> None:
     with _direct(merged) if direct else PagedFileStore(merged.path) as store:
         for first, last in some_ranges(store.page_count)[::7].tolist():
-            found = store.read_pages(np.array([first]), np.array([last]))
-            assert found.buffer.size == store.range_bytes(first, last)
+            pages = store.read_pages(np.array([first]), np.array([last]))
+            assert pages.buffer.size == store.range_bytes(first, last)
             if not direct:
                 assert store.range_bytes(first, last) == store.entries.lengths[first : last + 1].sum()
 

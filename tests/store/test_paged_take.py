@@ -85,9 +85,9 @@ def masters(draw: DrawFn, kinds: list[tuple[pa.DataType, SearchStrategy[Any]]]) 
     for index, (data_type, values) in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=6))):
         nulls = draw(st.sampled_from(["none", "some", "all"]))
         pool = st.none() if nulls == "all" else values if nulls == "none" else st.one_of(st.none(), values)
-        some = draw(st.lists(pool, min_size=1, max_size=7))
+        drawn = draw(st.lists(pool, min_size=1, max_size=7))
         # A period that shares no factor with the bits of a byte brings every value to every bit.
-        columns[f"c{index}"] = pa.array([some[row % len(some)] for row in range(count)], data_type)
+        columns[f"c{index}"] = pa.array([drawn[row % len(drawn)] for row in range(count)], data_type)
     place = draw(st.integers(0, len(columns)))
     named = list(columns.items())
     named.insert(place, ("id", pa.array(range(0, 3 * count, 3), draw(st.sampled_from([pa.int64(), pa.int16()])))))
@@ -109,14 +109,14 @@ def ranges_of(draw: DrawFn, page_count: int) -> np.ndarray[Any, Any]:
 def test_any_rows_of_any_columns_are_those_that_went_in(data: st.DataObject, rows: pa.Table, page_bytes: int) -> None:
     with opened(rows, page_bytes) as store:
         ranges = data.draw(ranges_of(store.page_count))
-        found = store.read(ranges[:, 0], ranges[:, 1])
-        wanted = data.draw(st.lists(st.integers(0, len(found.codes) - 1), max_size=60).map(np.array))
+        pages = store.read(ranges[:, 0], ranges[:, 1])
+        wanted = data.draw(st.lists(st.integers(0, len(pages.codes) - 1), max_size=60).map(np.array))
         if data.draw(st.booleans()):
             wanted = np.sort(wanted)
         columns = data.draw(st.lists(st.sampled_from(rows.schema.names), min_size=1, max_size=4))
-        taken = found.take(wanted.astype(np.int64), columns)
+        taken = pages.take(wanted.astype(np.int64), columns)
         taken.validate(full=True)
-        at = found.codes[wanted.astype(np.int64)] // 3
+        at = pages.codes[wanted.astype(np.int64)] // 3
         expected = pa.RecordBatch.from_arrays(
             [rows.column(name).combine_chunks().take(pa.array(at)) for name in columns],
             schema=pa.schema([rows.schema.field(name) for name in columns]),
@@ -148,8 +148,8 @@ def test_extension_types_come_back(tmp_path: Path) -> None:
     storage = pa.array([bytes([number]) * 16 for number in range(50)], pa.binary(16))
     rows = pa.table({"id": np.arange(50), "u": pa.ExtensionArray.from_storage(pa.uuid(), storage)})
     build(rows, tmp_path / "t", "id", page_bytes=512)
-    found = PagedFileStore(tmp_path / "t").read(np.array([0]), np.array([1]))
-    taken = found.take(np.array([3, 0, 7]), ["u"])
+    pages = PagedFileStore(tmp_path / "t").read(np.array([0]), np.array([1]))
+    taken = pages.take(np.array([3, 0, 7]), ["u"])
     taken.validate(full=True)
     assert taken.column(0).equals(rows["u"].combine_chunks().take(pa.array([3, 0, 7])))
 
@@ -163,13 +163,13 @@ def test_fields_keep_their_metadata_and_nullability(tmp_path: Path) -> None:
 
 def test_rows_and_columns_that_are_not_there_are_named(tmp_path: Path) -> None:
     build(pa.table({"id": np.arange(9), "list": [[1]] * 9}), tmp_path / "t", "id")
-    found = PagedFileStore(tmp_path / "t").read(np.array([0]), np.array([0]))
+    pages = PagedFileStore(tmp_path / "t").read(np.array([0]), np.array([0]))
     for columns in (["id"], ["id", "list"]):
         for row in (-1, 9, 2**40):
             with pytest.raises(IndexError, match="not one of the 9"):
-                found.take(np.array([0, row]), columns)
+                pages.take(np.array([0, row]), columns)
     for rows in (np.array([0]), np.array([], dtype=np.int64)):
         with pytest.raises(UnknownColumnError, match="'colour'"):
-            found.take(rows, ["colour"])
-    assert found.take(np.array([], dtype=np.int64), ["list"]).num_rows == 0
-    assert found.take(np.arange(5), []).num_rows == 5
+            pages.take(rows, ["colour"])
+    assert pages.take(np.array([], dtype=np.int64), ["list"]).num_rows == 0
+    assert pages.take(np.arange(5), []).num_rows == 5

@@ -132,8 +132,8 @@ def test_direct_reads_transfer_whole_blocks(table: MasterTable) -> None:
     plain = PagedFileStore(table.path)
     assert direct.range_bytes(1, 1) % 4096 == 0
     assert direct.range_bytes(1, 1) >= plain.range_bytes(1, 1)
-    found = direct.read(np.array([1, 5]), np.array([1, 9]))
-    assert found.size_bytes >= direct.range_bytes(1, 1) + direct.range_bytes(5, 9)
+    pages = direct.read(np.array([1, 5]), np.array([1, 9]))
+    assert pages.size_bytes >= direct.range_bytes(1, 1) + direct.range_bytes(5, 9)
     assert all_rows(direct) == all_rows(plain)
 
 

@@ -203,7 +203,7 @@ def test_only_queries_that_have_pinned_nothing_for_long_lose_their_pins(table: M
     now = time.time()
     for query, batch, days in (("gone", 0, 9), ("idle", 0, 9), ("idle", 1, 2), ("new", 0, 0)):
         os.utime(table.path / "pins" / query / f"{batch}.json", (now, now - days * 86_400))
-    ages = {(found.owner, found.batch): round(found.age_seconds / 86_400) for found in pins.pins_of(table.path)}
+    ages = {(pin.owner, pin.batch): round(pin.age_seconds / 86_400) for pin in pins.pins_of(table.path)}
     assert ages == {("gone", 0): 9, ("idle", 0): 9, ("idle", 1): 2, ("new", 0): 0}
     freed = table.vacuum(keep_for=0, pins_older_than="7 days")
     assert freed["queries"] == ["gone"]

@@ -52,10 +52,10 @@ def codes_of(store: PagedFileStore, kind: str) -> dict[int, Int64Array]:
 
 
 def values_by_key(store: PagedFileStore, kind: str) -> dict[Any, list[str]]:
-    found: dict[Any, list[str]] = defaultdict(list)
+    by_key: dict[Any, list[str]] = defaultdict(list)
     for row in all_rows(store):
-        found[int(row["k"].removeprefix("key ")) if kind == "text" else row["k"]].append(row["v"])
-    return found
+        by_key[int(row["k"].removeprefix("key ")) if kind == "text" else row["k"]].append(row["v"])
+    return by_key
 
 
 @settings(max_examples=60, deadline=None)

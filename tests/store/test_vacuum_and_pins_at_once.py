@@ -29,14 +29,14 @@ class Meanwhile(System):
         self._work = work
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        attribute = super().__getattribute__(name)
         if name.startswith("_") or name == "count":
-            return found
+            return attribute
         self.count += 1
         if self.count == self._at:
             with installed(System()):
                 self._work()
-        return found
+        return attribute
 
 
 def rows(value: int) -> pa.Table:

@@ -45,8 +45,8 @@ def test_oldest_first_holds_whatever_the_share_of_the_largest_page_group(giant: 
 
 @pytest.mark.parametrize("choice", [OldestWaiting(), DueFrequent()])
 def test_with_equal_shares_a_read_serves_twice_what_the_queue_has_for_a_page_group(choice: PageChoice) -> None:
-    found = reads_by(choice, np.full(200, 1 / 200), 20_000).tuples_per_read
-    assert found == pytest.approx(2 * 20_000 / 200, rel=0.02)
+    reads = reads_by(choice, np.full(200, 1 / 200), 20_000).tuples_per_read
+    assert reads == pytest.approx(2 * 20_000 / 200, rel=0.02)
 
 
 @pytest.mark.parametrize("choice", [AtPosition(0.3), OldestAndYoungest()])
@@ -64,13 +64,13 @@ def test_no_choice_beats_the_bound_and_every_wanted_page_group_is_read(
     weights: list[float], slots: int, place: int
 ) -> None:
     shares = np.array(weights) / sum(weights)
-    found = reads_by(CHOICES[place], shares, slots)
-    assert np.isfinite(found.rates).all()
-    assert (found.rates > 0).all()
-    assert found.tuples_per_read >= 0.9
-    assert found.tuples_per_read <= 1.05 * (2 * slots / float(np.sqrt(shares).sum()) ** 2 + 1)
+    reads = reads_by(CHOICES[place], shares, slots)
+    assert np.isfinite(reads.rates).all()
+    assert (reads.rates > 0).all()
+    assert reads.tuples_per_read >= 0.9
+    assert reads.tuples_per_read <= 1.05 * (2 * slots / float(np.sqrt(shares).sum()) ** 2 + 1)
 
 
 def test_a_page_group_that_nothing_asks_for_is_not_read() -> None:
-    found = reads_by(OldestWaiting(), np.array([0.5, 0.0, 0.5]), 100)
-    assert found.rates[1] == 0
+    reads = reads_by(OldestWaiting(), np.array([0.5, 0.0, 0.5]), 100)
+    assert reads.rates[1] == 0

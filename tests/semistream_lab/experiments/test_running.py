@@ -120,11 +120,11 @@ def test_a_point_that_fails_does_not_stop_the_others(tmp_path: Path, jobs: int) 
 def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     plan = small_plan()
     alone, together = results_folder(tmp_path / "alone"), results_folder(tmp_path / "together")
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     run_plans([plan], alone, jobs=1)
-    run_plans([plan], together, jobs=2, report=lambda *what: told.append(what))
-    assert told[-1] == ("small", 8, 8)
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    run_plans([plan], together, jobs=2, report=lambda *what: steps.append(what))
+    assert steps[-1] == ("small", 8, 8)
+    assert [done for _, done, _ in steps] == sorted(done for _, done, _ in steps)
 
     def results(folder: ResultsFolder) -> dict[str, dict[str, object]]:
         rows = folder.load().rows

@@ -43,9 +43,9 @@ def test_the_cache_holds_what_was_used_last_and_never_more_than_fits(
             cache.add({key: (key, 0.0, 0, "") for key in keys})
             touched = keys
         else:
-            found = cache.rows_of(keys)
+            rows = cache.rows_of(keys)
             touched = [key for key in keys if key in used]
-            assert found == {key: (key, 0.0, 0, "") for key in touched}
+            assert rows == {key: (key, 0.0, 0, "") for key in touched}
         used = ([key for key in used if key not in touched] + touched)[-most:]
         assert set(cache.rows_of(used)) == set(used)
         assert len(cache) == len(used)

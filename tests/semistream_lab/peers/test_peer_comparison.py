@@ -68,10 +68,10 @@ def test_no_turn_sees_rows_of_another_and_all_peers_see_the_same(tmp_path: Path)
 
 
 def test_progress_counts_every_step_once(tmp_path: Path) -> None:
-    told: list[tuple[int, int | None]] = []
+    steps: list[tuple[int, int | None]] = []
     peers = [FakePeer("one"), WrongPeer("wrong")]
-    compare(peers, small_bench(tmp_path), PLAN, lambda _, done, total: told.append((done, total)))
-    assert told == [(done, 6) for done in range(6)]
+    compare(peers, small_bench(tmp_path), PLAN, lambda _, done, total: steps.append((done, total)))
+    assert steps == [(done, 6) for done in range(6)]
 
 
 def test_ratios_are_of_medians_and_missing_ones_are_null(tmp_path: Path) -> None:
