@@ -129,12 +129,7 @@ class _Watched(PageChoice):
 
     def __init__(self, inside: PageChoice) -> None:
         self.inside = inside
-        self.needs_positions = inside.needs_positions
-        self.needs_youngest = inside.needs_youngest
-        self.needs_since = inside.needs_since
-        self.sequential = inside.sequential
-        self.merges = inside.merges
-        self.buffers = inside.buffers
+        self.declare_as(inside)
         self.served: list[tuple[int, int]] = []
         self.waiting: list[int] = []
         self.entered: list[int] = []

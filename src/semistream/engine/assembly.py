@@ -171,7 +171,7 @@ class Assembly:
             )
         if self.cache is None:
             self.cache = self._cache(setting)
-        elif isinstance(self.cache, CachedTuples):
+        else:
             self.cache.count_in(self.stats)
         waiting = WaitingTuples(
             setting.partition_count,

@@ -159,7 +159,7 @@ class StreamPhase:
         assert chunk is not None
         if self._handover is not None and (spare := self._handover.spare_room()) > 0:
             return self._hand_over(chunk, self._handover, spare, limit_seconds)
-        cache = self._cache if self._cache is not None and self._cache.looks() else None
+        cache = self._cache if self._cache is not None and self._cache.decide_to_look() else None
         wanted = room if cache is None else self._wanted(room)
         end = min(self._available(chunk), self._used + min(wanted, fitting))
         codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]

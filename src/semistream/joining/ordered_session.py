@@ -68,13 +68,12 @@ class OrderedSession:
         self.stats.memory_bytes = budget.by_component()
         if cache is None and self.sizes.cache_tuples:
             cache = self._new_cache(recipe, values, columns, seed)
-        assert cache is None or isinstance(cache, CachedTuples)
-        self._cached = cache
+        self._cached = cache if cache is not None and cache.answers_by_code else None
         if cache is not None:
             cache.count_in(self.stats)
         self._look_up = ChunkLookUp(
             store,
-            cache,
+            self._cached,
             columns,
             self.stats,
             found_bytes=self.sizes.found_bytes,

@@ -92,6 +92,12 @@ class PageChoice(ABC):
     deadline_seconds = 0.0
     """If it is above 0, `overdue_before` of each moment is told."""
 
+    def declare_as(self, other: PageChoice) -> None:
+        """Declare what another choice does; for a choice that passes every call on to it."""
+        for name, value in vars(PageChoice).items():
+            if isinstance(value, (bool, int, float)):
+                setattr(self, name, getattr(other, name))
+
     @abstractmethod
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         """Return the partitions to read now, one request each.

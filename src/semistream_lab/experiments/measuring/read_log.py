@@ -52,8 +52,7 @@ class LoggedChoice(PageChoice):
     def __init__(self, inside: PageChoice, log: ReadLog) -> None:
         self._inside = inside
         self._log = log
-        for name in ("needs_positions", "needs_youngest", "needs_since", "sequential", "merges", "buffers"):
-            setattr(self, name, getattr(inside, name))
+        self.declare_as(inside)
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         """Return what the other choice returns."""
