@@ -79,8 +79,8 @@ class DiskPhase:
     def read_beside(self, *, begins: bool = True) -> None:
         """Do a round beside the stream phase, with as many buffers as the page choice has.
 
-        With several, a partition is loaded into each buffer that is free, if `begins`, and the first one that has come
-        is probed.
+        With several, a partition is loaded into each buffer that is free, unless no more loads are to begin, and the
+        first one that has come is probed.
         """
         if self._buffers == 1:
             self.read_round()
@@ -98,7 +98,10 @@ class DiskPhase:
             ahead.end_join()
 
     def read_round(self) -> bool:
-        """Answer waiting tuples from pinned pages, then by one read as the page choice wants; say if all went on."""
+        """Answer waiting tuples from pinned pages, then by one read if the page choice wants one.
+
+        Returns whether tuples wait and it wants none, so that input must come first.
+        """
         self._answer_from_pinned()
         partitions = _NONE
         if self._waiting.count:
@@ -110,7 +113,7 @@ class DiskPhase:
             elif self._is_readable(partitions):
                 self._probe(partitions, self._reader.read(partitions, sequential=self._choice.sequential))
         self._end_round()
-        return len(partitions) > 0 or not self._waiting.count
+        return not len(partitions) and self._waiting.count > 0
 
     def finish(self) -> Iterator[None]:
         """Answer all that wait, by reads of just the pages that they need, and yield after each."""

@@ -28,9 +28,9 @@ class InTurn:
                     yield from disk.finish()
                     entrance.end_read()
                 else:
-                    goes_on = disk.read_round()
+                    wants_input = disk.read_round()
                     entrance.end_read()
-                    if not goes_on and not stream.poll():
+                    if wants_input and not stream.poll():
                         yield from stream.pause()
             elif not disk.tuple_count and not stream.poll() and stream.is_ended:
                 return
