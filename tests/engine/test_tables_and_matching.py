@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.code_table import CodeTable
+from semistream.core.code_table import CodeTable
 from semistream.engine.gather import concatenate, gather, group
 from semistream.engine.matching import count_matches, match, run_lengths
 from semistream.store.sparse_index import SparseIndex

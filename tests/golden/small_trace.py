@@ -23,7 +23,7 @@ from semistream.engine.parameters import Values, named
 from semistream.engine.recipe import Recipe, Setting
 from semistream.engine.split import AsSuits, Bytes, Split
 from semistream.engine.stream_input import KeyInput
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
 
@@ -129,21 +129,13 @@ class _Watched(PageChoice):
 
     def __init__(self, inside: PageChoice) -> None:
         self.inside = inside
-        self.needs_positions = inside.needs_positions
-        self.needs_youngest = inside.needs_youngest
-        self.needs_since = inside.needs_since
-        self.sequential = inside.sequential
-        self.merges = inside.merges
-        self.buffers = inside.buffers
+        self.declare_as(inside)
         self.served: list[tuple[int, int]] = []
         self.waiting: list[int] = []
         self.entered: list[int] = []
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
-        return self.inside.choose(queue, input_pending=input_pending)
-
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
-        return self.inside.choose_for(buffer, queue, taken)
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
+        return self.inside.choose(queue, moment)
 
     def following(self, reads: int) -> list[Int64Array]:
         return self.inside.following(reads)

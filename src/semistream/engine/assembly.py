@@ -26,7 +26,6 @@ from semistream.engine.reader import PartitionReader
 from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
 from semistream.engine.resident_pages import ResidentPages
 from semistream.engine.settled_split import Circumstances, SettledSplit, settled
-from semistream.engine.side_by_side import SideBySideLoop
 from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import StreamInput
@@ -116,11 +115,9 @@ class Assembly:
         May be called again once all tuples of the run before have left: caches and what policies have learned stay.
         """
         parts = self._shared_parts()
-        if self._side_by_side:
-            slots, shares = max(1, self.sizes.handover_slots), self._running.shares_probes
-            loop: JoinLoop = SideBySideLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares)
-        else:
-            loop = JoinLoop(stream(self.reader), parts)
+        slots = max(1, self.sizes.handover_slots) if self._side_by_side else None
+        shares_probes = self._running.shares_probes
+        loop = JoinLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares_probes)
         return loop, parts.output
 
     @property
@@ -158,6 +155,7 @@ class Assembly:
             cache_tuples=sizes.cache_tuples,
         )
         choice = self.recipe.page_choice(setting)
+        self._settled.split.check_serves(self.recipe.name, choice)
         rows = output = None
         if self.plan is not None and self._stream_schema is not None:
             slots = sizes.waiting_slots + sizes.handover_slots + sizes.output_slots
@@ -173,7 +171,7 @@ class Assembly:
             )
         if self.cache is None:
             self.cache = self._cache(setting)
-        elif isinstance(self.cache, CachedTuples):
+        else:
             self.cache.count_in(self.stats)
         waiting = WaitingTuples(
             setting.partition_count,

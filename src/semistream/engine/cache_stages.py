@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any
@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.stats import JoinStats
 from semistream.engine.matching import match
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.resident_pages import ResidentPages
+from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import Chunk
 from semistream.engine.tuple_cache import HotRows
 from semistream.engine.waiting import Drained, WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
+
+_HOLDS_PAGES = "this stage holds pages"
 
 
 class CacheStage(ABC):
@@ -34,6 +38,8 @@ class CacheStage(ABC):
     probes_on_arrival = True
     counts_frequencies = False
     """Each row of a partition read costs a look at its frequency (c_F)."""
+    answers_by_code = False
+    """Whether key codes alone lead to answers, so that `count_use`, `is_absent`, `rows` and `learn` may be called."""
     loaded = False
     """Whether `load` has been called; a stage may serve several runs of a join, one after the other."""
 
@@ -46,8 +52,8 @@ class CacheStage(ABC):
     def load(self, reader: PartitionReader) -> None:
         """Read what must be in memory before the first tuple comes."""
 
-    def looks(self) -> bool:
-        """Say whether to probe the next tuples; if not, all of them wait."""
+    def decide_to_look(self) -> bool:
+        """Decide whether to probe the next tuples; if not, all of them wait."""
         return self.probes_on_arrival
 
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
@@ -100,6 +106,35 @@ class CacheStage(ABC):
 
     def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
         """Called whenever no tuple waits."""
+
+    def count_in(self, stats: JoinStats) -> None:  # noqa: B027
+        """Count in other statistics from now on."""
+
+    def count_use(self, slots: Int64Array) -> int:  # noqa: ARG002
+        """Count tuples that the slots answer; return how many of these stand for absent keys."""
+        raise AssertionError(_HOLDS_PAGES)
+
+    def is_absent(self, slots: Int64Array) -> BoolArray:  # noqa: ARG002
+        """Say for each slot whether it stands for a key that the master table does not have."""
+        raise AssertionError(_HOLDS_PAGES)
+
+    def learn(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        asks: Int32Array,  # noqa: ARG002
+        row_counts: Int64Array,  # noqa: ARG002
+        take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],  # noqa: ARG002
+    ) -> None:
+        """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
+
+        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns.
+        """
+        raise AssertionError(_HOLDS_PAGES)
+
+    @property
+    def rows(self) -> SlotRows | None:
+        """The cached columns of all slots; None if there are none."""
+        return None
 
     @property
     def count(self) -> int:

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CacheStage
 from semistream.engine.matching import count_matches, run_lengths
+from semistream.engine.one_in import OneIn
 from semistream.engine.output import Output
 from semistream.engine.reader import PartitionReader
 from semistream.engine.row_sizes import count_within
+from semistream.engine.slot_rows import SlotRows
 from semistream.engine.stream_input import Chunk
 from semistream.engine.tuple_cache import HotRows, TupleCache
 from semistream.engine.waiting import Drained, WaitingTuples
@@ -36,6 +38,8 @@ class CachedTuples(CacheStage):
     in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
     others. More would cost more than it answers. Of the rows of one read, copies of `most_at_once` bytes may enter.
     """
+
+    answers_by_code = True
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class CachedTuples(CacheStage):
         self._one_in = one_in
         self._dozes = False
         """Whether it has answered next to nothing since that was a settled share."""
-        self._looks, self._lessons = _OneIn(one_in, Random(seed)), _OneIn(one_in, Random(seed + 1))
+        self._looks, self._lessons = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
 
@@ -89,8 +93,8 @@ class CachedTuples(CacheStage):
             rows_seen += len(pages.codes)
         self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
 
-    def looks(self) -> bool:
-        """Say whether to look for the next tuples in the cache."""
+    def decide_to_look(self) -> bool:
+        """Decide whether to look for the next tuples in the cache."""
         return not self.is_dozing or self._looks.draw()
 
     def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
@@ -259,6 +263,15 @@ class CachedTuples(CacheStage):
         return self.cache.capacity
 
     @property
+    def rows(self) -> SlotRows | None:
+        """The cached columns of all slots; None if there are none."""
+        return self.cache.rows
+
+    def is_absent(self, slots: Int64Array) -> BoolArray:
+        """Say for each slot whether it stands for a key that the master table does not have."""
+        return self.cache.is_absent(slots)
+
+    @property
     def schema(self) -> pa.Schema:
         """The cached columns."""
         return self.cache.schema
@@ -279,21 +292,3 @@ class CachedTuples(CacheStage):
         self.cache.evictions_noted = self.cache.evictions
         self._stats.cache_admissions += admitted
         self._stats.cache_evictions += self.cache.evictions - before
-
-
-class _OneIn:
-    """Draws one in so many, in the mean."""
-
-    def __init__(self, count: int, random: Random) -> None:
-        self._count = count
-        self._random = random
-        self._passed = 0
-        """How many more are not drawn."""
-
-    def draw(self) -> bool:
-        """Say whether the next one is drawn."""
-        if self._passed:
-            self._passed -= 1
-            return False
-        self._passed = self._random.randrange(2 * self._count - 1)
-        return True

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cached_tuples import CachedTuples
+from semistream.engine.cache_stages import CacheStage
 from semistream.engine.merged_rows import NOWHERE, MergedRows, found_place
 from semistream.engine.page_look_up import PageRowReader
 from semistream.engine.row_sizes import cuts
@@ -82,7 +82,7 @@ class ChunkLookUp:
     def __init__(
         self,
         store: MasterStore,
-        cached: CachedTuples | None,
+        cached: CacheStage | None,
         columns: pa.Schema,
         stats: JoinStats,
         *,
@@ -105,7 +105,7 @@ class ChunkLookUp:
 
     def answer(self, codes: Int64Array, usable: BoolArray | None) -> ChunkAnswers | TooManyRows:
         """Find the master rows of codes, of which only the usable ones can have any."""
-        cached = self._cached if self._cached is not None and self._cached.looks() else None
+        cached = self._cached if self._cached is not None and self._cached.decide_to_look() else None
         places = np.full(len(codes), NOWHERE, dtype=np.int64)
         if cached is None:
             slots = None
@@ -123,7 +123,7 @@ class ChunkLookUp:
         if cached is not None and slots is not None:
             self._use(cached, slots, usable, places)
         counts, refused = self._place(places, misses, found, readable)
-        rows = MergedRows(self._columns, cached.cache.rows if cached is not None else None, found.columns)
+        rows = MergedRows(self._columns, cached.rows if cached is not None else None, found.columns)
         self._stats.iterations += 1
         return ChunkAnswers(places, counts, refused, largest_refused, rows, misses, found, readable, cached is not None)
 
@@ -171,12 +171,12 @@ class ChunkLookUp:
         readable = (sizes <= self._largest_page_bytes)[of_each]
         return (None, 0) if readable.all() else (np.flatnonzero(readable), int(sizes.max()))
 
-    def _use(self, cached: CachedTuples, slots: Int32Array, usable: BoolArray | None, places: Int64Array) -> None:
+    def _use(self, cached: CacheStage, slots: Int32Array, usable: BoolArray | None, places: Int64Array) -> None:
         """Put the places of rows that are cached."""
         hits = np.flatnonzero(slots >= 0 if usable is None else (slots >= 0) & usable)
         of_hits = slots[hits].astype(np.int64)
         absent = cached.count_use(of_hits)
-        places[hits] = of_hits if not absent else np.where(cached.cache.is_absent(of_hits), NOWHERE, of_hits)
+        places[hits] = of_hits if not absent else np.where(cached.is_absent(of_hits), NOWHERE, of_hits)
         self._stats.cache_hits += len(hits) - absent
         self._stats.absent += absent
 

@@ -21,14 +21,16 @@ class Deadline:
         self._moments: list[float] = []
         self._entered: list[int] = []
 
-    def overdue_before(self) -> int:
-        """Return the count of entered tuples before which all tuples are overdue."""
-        now = self._clock.now()
-        self._moments.append(now)
+    def note(self) -> None:
+        """Note how many tuples have entered by now; to be called before each read."""
+        self._moments.append(self._clock.now())
         self._entered.append(self._waiting.entered)
         if len(self._moments) > 2 * _ENTRIES_KEPT:  # older ones count as entered when the oldest kept did
             del self._moments[:_ENTRIES_KEPT], self._entered[:_ENTRIES_KEPT]
-        place = bisect_right(self._moments, now - self._seconds / 2)
+
+    def overdue_before(self) -> int:
+        """Return the count of entered tuples before which all tuples are overdue."""
+        place = bisect_right(self._moments, self._clock.now() - self._seconds / 2)
         return self._entered[place - 1] if place else 0
 
     def waits_of(self, partitions: Int64Array) -> tuple[int, float]:

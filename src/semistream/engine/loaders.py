@@ -11,10 +11,14 @@ from semistream.store.contract import PageSet
 
 
 class Load:
-    """A read that a thread does; a queue brings its outcome, because that wakes up the caller at the least cost."""
+    """A read that a thread does; a queue brings its outcome, because that wakes up the caller at the least cost.
 
-    def __init__(self, read: Callable[[], PageSet]) -> None:
+    Who waits for the first of several reads gives them a queue of their own, into which each of them comes when done.
+    """
+
+    def __init__(self, read: Callable[[], PageSet], ended: SimpleQueue[Load] | None = None) -> None:
         self._read = read
+        self._ended = ended
         self._done: SimpleQueue[PageSet | BaseException] = SimpleQueue()
         self.began = self.ended = 0.0
 
@@ -28,6 +32,8 @@ class Load:
             outcome = raised
         self.ended = time.perf_counter()
         self._done.put(outcome)
+        if self._ended is not None:
+            self._ended.put(self)
 
     def outcome(self) -> PageSet | BaseException:
         """Wait for the pages, or for what was raised instead; may be called once."""
@@ -41,18 +47,17 @@ class Loaders:
     """
 
     def __init__(self, threads: int) -> None:
-        self._most = threads
+        self._max_threads = threads
         self._threads: list[Thread] = []
         self._loads: SimpleQueue[Load | None] = SimpleQueue()
         self._lock = Lock()
         self._closed = False
 
-    def begin(self, read: Callable[[], PageSet]) -> Load:
+    def begin(self, load: Load) -> Load:
         """Let a thread do a read as soon as one is free."""
-        load = Load(read)
         with self._lock:
             if not self._closed:
-                if len(self._threads) < self._most:
+                if len(self._threads) < self._max_threads:
                     thread = Thread(target=_load, args=(self._loads,), name="semistream-ahead", daemon=True)
                     self._threads.append(thread)
                     thread.start()
@@ -61,11 +66,11 @@ class Loaders:
         load.run()
         return load
 
-    def close(self) -> None:
-        """Wait for the reads that were begun and end the threads."""
+    def close(self, max_seconds: float | None = None) -> None:
+        """Wait for the reads that were begun, each for so long at most, and end the threads."""
         self._dismiss()
         for thread in self._threads:
-            thread.join()
+            thread.join(max_seconds)
 
     def _dismiss(self) -> None:
         with self._lock:

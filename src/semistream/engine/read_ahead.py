@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from queue import SimpleQueue
 
 import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.clock import Clock, ModelClock
+from semistream.engine.disk_time import DiskTime
 from semistream.engine.joined_pages import JoinedPages
 from semistream.engine.loaders import Load, Loaders
 from semistream.engine.measured_costs import MeasuredCosts
@@ -35,14 +38,18 @@ class _Loading:
 
 
 class ReadAhead:
-    """Reads runs of partitions, and the runs after them already while the caller joins the first.
+    """Reads what comes next while what came before is joined: runs of partitions, or one partition for each buffer.
 
-    On the wall clock up to `in_flight` requests are under way at one time, each in a thread; with 0 nothing is read
-    ahead. Up to `reads` reads are begun ahead of the join, so that the bytes of one come while those of another are
-    checked. What reads cost is told to `costs`: seconds by the number of requests and of bytes. On the model clock the
-    disk has a time of its own. What follows is asked for as soon as the runs before have been joined, so that its
-    latency passes while other bytes are still on their way; bytes come one after the other, and the caller waits for
-    the last of a read. With a disk that serves one request at a time it is asked for when those bytes have come.
+    Runs: those that follow are read while the caller joins the first. On the wall clock up to `in_flight` requests are
+    under way at one time, each in a thread; with 0 nothing is read ahead. Up to `reads` reads are begun ahead of the
+    join, so that the bytes of one come while those of another are checked. What reads cost is told to `costs`: seconds
+    by the number of requests and of bytes. On the model clock the disk has a time of its own. What follows is asked for
+    as soon as the runs before have been joined, so that its latency passes while other bytes are still on their way;
+    the caller waits for the last byte of a read. With a disk that serves one request at a time it is asked for when
+    those bytes have come.
+
+    Buffers: on the wall clock each buffer that is free can be loaded, by a thread, while the caller joins another. On
+    the model clock the buffers have turns: one is loaded, at a latency that they share, while what it brings is joined.
     """
 
     def __init__(
@@ -52,27 +59,32 @@ class ReadAhead:
         *,
         in_flight: int = 1,
         reads: int = 1,
+        buffers: int = 1,
         costs: MeasuredCosts | None = None,
     ) -> None:
         self.reads = reads
         """How many reads that follow the caller should know."""
         self._reader = reader
-        self._clock = clock
+        self._disk = DiskTime(clock) if isinstance(clock, ModelClock) else None
         self._in_flight = in_flight
         self._costs = costs
-        self._loaders = Loaders(in_flight)
+        self._loaders = Loaders(max(in_flight, buffers))
         self._loading: deque[_Loading] = deque()
-        self._disk_free = 0.0
         self._asked = 0.0
+        """When the expected read was asked for, on the model clock."""
         self._expected: Int64Array | None = None
+        self._buffers: list[tuple[Int64Array, Load] | None] = [None] * buffers
+        """What each buffer is being loaded with."""
+        self._ended: SimpleQueue[Load] = SimpleQueue()
+        self._turn = 0
 
     def read(self, partitions: Int64Array, following: Sequence[Int64Array]) -> tuple[PageSet, Int64Array]:
         """Return the pages of ascending partitions, neighbours as one range, and begin to read those that follow.
 
         With the pages comes where each run of neighbours starts among the partitions.
         """
-        if isinstance(self._clock, ModelClock):
-            return self._modelled(self._clock, partitions, following[:1])
+        if self._disk is not None:
+            return self._modelled(self._disk, partitions, following[:1])
         if not self._in_flight:
             runs = self._reader.partitions.runs(partitions)
             load = Load(self._reader.prepared_runs(runs))
@@ -85,17 +97,60 @@ class ReadAhead:
         loading = self._loading.popleft()
         return self._loaded(loading), loading.runs.starts
 
-    def close(self) -> None:
-        """Wait for the reads that are under way and end the threads."""
+    @property
+    def is_loading(self) -> bool:
+        """Whether a buffer is being loaded."""
+        return any(self._buffers)
+
+    def free_buffers(self) -> list[int]:
+        """Return the buffers that may be loaded now."""
+        if self._disk is not None:
+            return [self._turn]
+        return [buffer for buffer, loading in enumerate(self._buffers) if loading is None]
+
+    def loading(self) -> tuple[int, ...]:
+        """Return the partitions that buffers are being loaded with."""
+        return tuple(int(loading[0][0]) for loading in self._buffers if loading is not None)
+
+    def load(self, buffer: int, partition: Int64Array) -> None:
+        """Begin to load a partition into a buffer that is free."""
+        count = len(self._buffers)
+        load = Load(partial(self._reader.read, partition, in_flight=count), self._ended)
+        self._buffers[buffer] = (partition, load)
+        if self._disk is None:
+            self._loaders.begin(load)
+            return
+        with self._disk.reading(self._disk.now()):
+            load.run()
+        self._turn = (buffer + 1) % count
+
+    def first_loaded(self) -> tuple[Int64Array, PageSet] | None:
+        """Wait for the first buffer that is loaded; return its partition and pages, or None if none is being loaded."""
+        if not self.is_loading:
+            return None
+        load = self._ended.get()
+        for buffer, loading in enumerate(self._buffers):
+            if loading is not None and loading[1] is load:
+                self._buffers[buffer] = None
+                return loading[0], _pages(load.outcome())
+        raise AssertionError("a load that nobody has begun")
+
+    def end_join(self) -> None:
+        """Learn that the pages of the last buffer are joined; what was loaded meanwhile must have come, too."""
+        if self._disk is not None:
+            self._disk.wait()
+
+    def close(self, max_seconds: float | None = None) -> None:
+        """Wait for the reads that are under way, each for so long at most, and end the threads."""
         self._loading.clear()
-        self._loaders.close()
+        self._loaders.close(max_seconds)
 
     def _begin(self, partitions: Int64Array) -> _Loading:
         all_runs = self._reader.partitions.runs
         runs = all_runs(partitions)
         starts = self._part_starts(partitions, runs.starts)
         parts = [runs] if len(starts) == 1 else [all_runs(part) for part in np.split(partitions, starts[1:])]
-        loads = [self._loaders.begin(self._reader.prepared_runs(part)) for part in parts]
+        loads = [self._loaders.begin(Load(self._reader.prepared_runs(part))) for part in parts]
         return _Loading(partitions, runs, starts, loads)
 
     def _part_starts(self, partitions: Int64Array, runs: Int64Array) -> Int64Array:
@@ -129,23 +184,18 @@ class ReadAhead:
         return JoinedPages(parts, [False, *(firsts == before + 1).tolist()])
 
     def _modelled(
-        self, clock: ModelClock, partitions: Int64Array, following: Sequence[Int64Array]
+        self, disk: DiskTime, partitions: Int64Array, following: Sequence[Int64Array]
     ) -> tuple[PageSet, Int64Array]:
         is_expected = self._expected is not None and np.array_equal(self._expected, partitions)
-        asked = self._asked if is_expected else clock.moment()
-        before = clock.operations.bytes_read
-        with clock.lap() as load:
-            runs = self._reader.partitions.runs(partitions)
+        runs = self._reader.partitions.runs(partitions)
+        with disk.reading(self._asked if is_expected else disk.now()):
             pages = self._reader.read_runs(runs)
-        transfer_seconds = (clock.operations.bytes_read - before) / clock.costs.bytes_per_second
-        arrival = asked + load.seconds - transfer_seconds
-        self._disk_free = max(arrival, self._disk_free) + transfer_seconds
-        self._asked, self._expected = clock.moment(), following[0] if following else None
-        clock.sleep_until(self._disk_free)
+        self._asked, self._expected = disk.now(), following[0] if following else None
+        disk.wait()
         if not self._in_flight:
             self._expected = None
-        elif clock.costs.max_in_flight == 1:
-            self._asked = clock.moment()
+        elif disk.serves_one:
+            self._asked = disk.now()
         return pages, runs.starts
 
 
@@ -155,8 +205,10 @@ def _is_same(one: Int64Array, other: Int64Array) -> bool:
 
 def _outcomes(loading: _Loading) -> list[PageSet]:
     """Wait for all parts, also where one of them has failed."""
-    outcomes = [part.outcome() for part in loading.parts]
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
-    return [outcome for outcome in outcomes if isinstance(outcome, PageSet)]
+    return [_pages(outcome) for outcome in [part.outcome() for part in loading.parts]]
+
+
+def _pages(outcome: PageSet | BaseException) -> PageSet:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from semistream.core.errors import InvalidSettingError
+from semistream.policies.contract import PageChoice
+
 
 @dataclass(frozen=True)
 class AsSuits:
@@ -83,6 +86,7 @@ class Split:
     read: AsSuits | Bytes | TableShare | Runs = AS_SUITS
     """The disk buffer: about how much one read brings."""  # d * v_R
     buffers: int = 1
+    """How many buffers the page choice loads at the same time."""
     cache: Cache = None
     """What caches master data; None for nothing."""
     handover: Bytes | MemoryShare | AsSuits = NOTHING
@@ -90,4 +94,16 @@ class Split:
     partition_bytes: int = 0
     """Book-keeping that the policies need for each partition."""
     positions: bool = False
-    """Waiting tuples can be found by their position in the queue."""
+    """Waiting tuples can be found by their position in the queue, because the page choice needs that."""
+
+    def check_serves(self, recipe: str, choice: PageChoice) -> None:
+        """Raise an error unless memory is divided for what the page choice of the recipe needs."""
+        for name, given, needed in (
+            ("buffers", self.buffers, choice.buffers),
+            ("positions", self.positions, choice.needs_positions),
+        ):
+            if given != needed:
+                raise InvalidSettingError(
+                    f"The split of {recipe} has {name}={given}, but its page choice {type(choice).__name__} needs "
+                    f"{name}={needed}: let the split say the same."
+                )

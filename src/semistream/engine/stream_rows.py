@@ -25,8 +25,8 @@ class StreamRows:
         self._free = np.arange(slots - 1, -1, -1, dtype=np.int64)
         self._free_count = slots
         self._lock = Lock()
-        self.lacks_bytes = False
-        """Whether a row could not enter when last asked, because the rows that are held take its bytes."""
+        self._lacks_bytes = False
+        """Whether a row could not enter when last tried, because the rows that are held take its bytes."""
 
     @staticmethod
     def slot_bytes(schema: pa.Schema) -> int:
@@ -56,7 +56,11 @@ class StreamRows:
     @property
     def is_full(self) -> bool:
         """Whether no row may enter for want of slots or bytes."""
-        return self.lacks_bytes or not self._free_count
+        return self._lacks_bytes or not self._free_count
+
+    def note_lack(self, *, lacks_bytes: bool) -> None:
+        """Note whether the next row cannot enter because the rows that are held take its bytes."""
+        self._lacks_bytes = lacks_bytes
 
     def positions(self, slots: Int64Array) -> Int64Array:
         """Return where the rows of slots stood in the stream."""
@@ -86,7 +90,7 @@ class StreamRows:
             self._rows.drop(slots)
             self._free[self._free_count : self._free_count + len(slots)] = slots
             self._free_count += len(slots)
-            self.lacks_bytes = False
+            self._lacks_bytes = False
 
     def _check(self) -> None:
         """Assert every invariant, slowly."""

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
-from semistream.engine.code_table import CodeTable
-from semistream.engine.evicted_codes import EvictedCodes
+from semistream.core.code_table import CodeTable
 from semistream.engine.row_sizes import count_within
 from semistream.engine.slot_rows import SlotRows
 from semistream.engine.tuple_cache_kernels import count_use, fill, put_elsewhere, take_out, vacate
+from semistream.policies.caching import EvictedCodes
 from semistream.policies.contract import Replacement
 
 _MOST_SORTED = np.iinfo(np.uint16).max

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.code_table import insert_code, remove_code
 from semistream.core.compile import kernel
-from semistream.engine.code_table import insert_code, remove_code
 
 
 @kernel

@@ -1,24 +1,28 @@
-"""How long tuples stay inside the join."""
+"""Which tuples have left the join, and how long they stayed."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from threading import RLock
 
+from semistream.core.arrays import Int64Array
 from semistream.core.clock import Clock
 from semistream.core.stats import JoinStats
 from semistream.engine.stream_input import Chunk
+from semistream.engine.stream_rows import StreamRows
 
 
 class Waits:
-    """Measures how long tuples stay: from their arrival, where it is known, or else from their entry.
+    """Counts the tuples that leave and measures how long they stayed: from their arrival, if known, or their entry.
 
-    May be called from two threads; `lock` is held by who changes the counters of tuples that leave.
+    Both phases share it, and it may be called from two threads; `lock` is held by who changes the counters of tuples
+    that leave. A tuple is known by a reference: the slot of its row in `rows`, or its position in the stream.
     """
 
-    def __init__(self, clock: Clock, stats: JoinStats) -> None:
+    def __init__(self, clock: Clock, stats: JoinStats, rows: StreamRows | None = None) -> None:
         self._clock = clock
         self._stats = stats
+        self._rows = rows
         self._inside = 0
         self._since = clock.now()
         self._positions: list[int] = []
@@ -44,14 +48,31 @@ class Waits:
                 self._stats.wait_seconds_total += float(before.sum())
             self._inside += count
 
-    def leave(self, count: int) -> None:
-        """Note that tuples have left."""
-        self._pass(self._clock.now())
-        self._inside -= count
-        if not self._inside:
-            self._positions.clear()
-            self._seconds.clear()
-            self._forgotten = 0
+    def leave_on_arrival(self, chunk: Chunk) -> None:
+        """Count the tuples of a chunk that leave before they enter."""
+        nulls, unmatchable = len(chunk.null_rows), len(chunk.unmatchable_rows)
+        refused = sum(len(rows) for rows, _ in chunk.refusals)
+        stats = self._stats
+        with self.lock:
+            stats.tuples_in += nulls + unmatchable + refused
+            stats.tuples_out += nulls + unmatchable + refused
+            stats.null_keys += nulls
+            stats.absent += unmatchable
+            stats.refused += refused
+
+    def leave(self, count: int, *, absent: int = 0, cache_hits: int = 0) -> None:
+        """Count tuples that leave, of which so many are absent and so many the cache has answered."""
+        stats = self._stats
+        with self.lock:
+            stats.tuples_out += count
+            stats.absent += absent
+            stats.cache_hits += cache_hits
+            self._pass(self._clock.now())
+            self._inside -= count
+            if not self._inside:
+                self._positions.clear()
+                self._seconds.clear()
+                self._forgotten = 0
 
     def oldest_left(self, position: int) -> None:
         """Note the stream position of the oldest of some tuples that leave."""
@@ -61,6 +82,12 @@ class Waits:
             index = bisect_right(self._positions, position, lo=self._forgotten) - 1
             if index >= self._forgotten:
                 stats.max_wait_seconds = max(stats.max_wait_seconds, self._clock.now() - self._seconds[index])
+
+    def first_position(self, references: Int64Array) -> int:
+        """Return the smallest position of some tuples inside."""
+        if self._rows is None:
+            return min(map(self.position, references.tolist()))
+        return int(self._rows.positions(references).min())
 
     def position(self, low: int) -> int:
         """Return the position of a tuple inside, of which the last 32 bits are given."""

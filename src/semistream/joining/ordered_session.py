@@ -14,7 +14,6 @@ from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.cache_stages import CacheStage
-from semistream.engine.cached_tuples import CachedTuples
 from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
 from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
 from semistream.engine.output import DeadLetters, Output
@@ -64,13 +63,12 @@ class OrderedSession:
         self.stats.memory_bytes = budget.by_component()
         if cache is None and self.sizes.cache_tuples:
             cache = new_cache(store, recipe, values, self.sizes, columns, self.stats, seed)
-        assert cache is None or isinstance(cache, CachedTuples)
-        self._cached = cache
+        self._cached = cache if cache is not None and cache.answers_by_code else None
         if cache is not None:
             cache.count_in(self.stats)
         self._look_up = ChunkLookUp(
             store,
-            cache,
+            self._cached,
             columns,
             self.stats,
             found_bytes=self.sizes.found_bytes,

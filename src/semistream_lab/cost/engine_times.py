@@ -20,6 +20,7 @@ from semistream.engine.recipe import BlockCaching, PagePinning, Recipe, Setting
 from semistream.engine.stream_input import Chunk
 from semistream.engine.waiting import WaitingTuples
 from semistream.generator import KeySource
+from semistream.policies.contract import Moment
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.bare_rounds import BareRounds
 
@@ -171,7 +172,7 @@ class EngineTimes:
             for drained, pages in answered:
                 match(pages.codes, pages.bounds, drained.codes, drained.bounds)
             parts.leave.add(now() - began, sum(len(drained.codes) for drained, _ in answered), calls=len(answered))
-        page_groups = self._choice.choose(self._waiting, input_pending=True)
+        page_groups = self._choice.choose(self._waiting, Moment(input_pending=True))
         began = now()
         pages = self._reader.read(page_groups, sequential=self._choice.sequential)
         read = now()

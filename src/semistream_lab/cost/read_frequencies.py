@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
+from semistream.core.errors import InvalidSettingError
 from semistream.policies.contract import PageChoice
-from semistream.policies.page_choice import AtPosition, DueFrequent, OldestAndYoungest
+from semistream.policies.page_choice import AtPosition, DueFrequent, OldestAndYoungest, OldestWaiting
 from semistream_lab.cost.burst_cycle import settle_cycle
 from semistream_lab.cost.root import where_rising_meets
 
@@ -113,7 +114,11 @@ def reads_by(choice: PageChoice, shares: Float64Array, slots: float, ramps: Floa
         return demand.reads(_due_frequent(demand, slots, choice))
     if isinstance(choice, OldestAndYoungest):
         return demand.reads(*_oldest_and_youngest(demand, slots))
-    return demand.reads(_oldest_first(demand, slots))
+    if isinstance(choice, OldestWaiting):
+        return demand.reads(_oldest_first(demand, slots))
+    raise InvalidSettingError(
+        f"No cost model knows the page choice {type(choice).__name__}: add it to semistream_lab/cost/read_frequencies.py."
+    )
 
 
 def _oldest_first(demand: _Demand, slots: float) -> Float64Array:

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semistream.core.arrays import Float64Array
+from semistream.core.errors import InvalidSettingError
 from semistream.policies.contract import PageChoice
-from semistream.policies.page_choice import AtPosition, DueFrequent, OldestAndYoungest, OldestWaiting
+from semistream.policies.page_choice import AtPosition, DueFrequent, EveryTuple, OldestAndYoungest, OldestWaiting
 from semistream_lab.cost.read_frequencies import reads_by
 
 CHOICES: list[PageChoice] = [OldestWaiting(), AtPosition(0.3), DueFrequent(), OldestAndYoungest()]
@@ -74,3 +75,8 @@ def test_no_choice_beats_the_bound_and_every_wanted_page_group_is_read(
 def test_a_page_group_that_nothing_asks_for_is_not_read() -> None:
     reads = reads_by(OldestWaiting(), np.array([0.5, 0.0, 0.5]), 100)
     assert reads.rates[1] == 0
+
+
+def test_a_page_choice_without_a_model_is_refused_and_not_taken_for_another() -> None:
+    with pytest.raises(InvalidSettingError, match="No cost model knows the page choice EveryTuple"):
+        reads_by(EveryTuple(), np.full(4, 0.25), 100.0)

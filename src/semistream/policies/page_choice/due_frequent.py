@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class DueFrequent(PageChoice):
@@ -43,7 +43,7 @@ class DueFrequent(PageChoice):
         """Say whether a partition is in the priority queue."""
         return partition in self._frequency
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
         """Return the top of the priority queue if it is due and has waiting tuples, else the oldest."""
         self._scheduled = -1
         if self._in_a_row >= self.MAX_IN_A_ROW:

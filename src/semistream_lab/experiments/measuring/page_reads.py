@@ -10,7 +10,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.generator import ZipfKeys
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.policies.page_choice import DueFrequent
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.observed import measured, watched
@@ -46,9 +46,9 @@ class _LoggedReads(LoggedChoice):
         self._schedule = inside if isinstance(inside, DueFrequent) else None
         self._by_schedule = False
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         oldest = queue.oldest()
-        chosen = super().choose(queue, input_pending=input_pending)
+        chosen = super().choose(queue, moment)
         self._by_schedule = bool(chosen[0] != oldest)
         return chosen
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.engine.recipe import Recipe, Setting
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 @dataclass
@@ -52,16 +52,11 @@ class LoggedChoice(PageChoice):
     def __init__(self, inside: PageChoice, log: ReadLog) -> None:
         self._inside = inside
         self._log = log
-        for name in ("needs_positions", "needs_youngest", "needs_since", "sequential", "merges", "buffers"):
-            setattr(self, name, getattr(inside, name))
+        self.declare_as(inside)
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         """Return what the other choice returns."""
-        return self._inside.choose(queue, input_pending=input_pending)
-
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
-        """Return what the other choice returns."""
-        return self._inside.choose_for(buffer, queue, taken)
+        return self._inside.choose(queue, moment)
 
     def following(self, reads: int) -> list[Int64Array]:
         """Return what the other choice returns."""

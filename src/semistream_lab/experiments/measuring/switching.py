@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.store.contract import PageSet
 from semistream.store.wrapping import WrappingStore
 from semistream_lab.experiments.measuring import rates
@@ -68,8 +68,8 @@ class _TimedChoice(LoggedChoice):
         super().__init__(inside, moments)
         self._moments = moments
 
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
-        chosen = super().choose_for(buffer, queue, taken)
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
+        chosen = super().choose(queue, moment)
         self._moments.last_asked = time.perf_counter()
         return chosen
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.code_table import CodeTable, find_slot, insert_code, remove_code
 from semistream.core.compile import kernel
-from semistream.engine.code_table import CodeTable, find_slot, insert_code, remove_code
 
 _FACTOR = np.uint64(0xD6E8FEB86659FD93)
 _SAMPLE_BITS = 4

@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.evicted_codes import EvictedCodes
 from semistream.engine.tuple_cache import TupleCache
 from semistream.generator import ZipfKeys
-from semistream.policies.caching import LeastFrequentOverwrite
+from semistream.policies.caching import EvictedCodes, LeastFrequentOverwrite
 
 
 @settings(deadline=None)
