@@ -151,7 +151,7 @@ def _hits(cache: CachedTuples, codes: Int64Array) -> int:
     """Let a chunk of keys go through the cache as a join would; return how many of them it answers."""
     hits = 0
     missing = np.arange(len(codes))
-    is_probed = cache.looks()
+    is_probed = cache.decide_to_look()
     if is_probed:
         slots = cache.probe(codes, _NO_PAGES)
         missing = np.flatnonzero(slots < 0)

@@ -117,7 +117,8 @@ def reads_by(choice: PageChoice, shares: Float64Array, slots: float, ramps: Floa
     if isinstance(choice, OldestWaiting):
         return demand.reads(_oldest_first(demand, slots))
     raise InvalidSettingError(
-        f"No cost model knows the page choice {type(choice).__name__}: add it to semistream_lab/cost/read_frequencies.py."
+        f"No cost model knows the page choice {type(choice).__name__}: "
+        f"add it to semistream_lab/cost/read_frequencies.py."
     )
 
 
