@@ -14,8 +14,8 @@ from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import CostProfile, Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe
-from semistream.engine.stream_input import KeyInput
 from semistream.generator import Workload
 from semistream.store.contract import MasterStore
 

@@ -16,13 +16,13 @@ from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.partitions import Partitions
-from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader
-from semistream.engine.sizing import Sizes
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.phases.stream_input import KeyInput
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.reading.read_ahead import ReadAhead
+from semistream.engine.sizing.buffer_shares import RunBuffers, run_buffers_for
+from semistream.engine.sizing.sizing import Sizes
 from semistream.generator import ZipfKeys
 from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore

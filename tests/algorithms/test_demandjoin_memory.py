@@ -10,7 +10,7 @@ import pytest
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
-from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
+from semistream.engine.sizing.buffer_shares import RunBuffers, run_buffers_for
 from semistream.generator import AbsentKeys, Workload, ZipfKeys
 from semistream.joining import join
 from semistream.store.memory import MemoryStore

@@ -11,9 +11,9 @@ from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS, SSD, CostProfile
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.deadline import Deadline
-from semistream.engine.stream_input import KeyInput
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.phases.stream_input import KeyInput
+from semistream.engine.waiting.deadline import Deadline
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.generator import ArrivalSource, IntermittentArrivals, Workload, ZipfKeys
 from semistream.policies.phasing import WithinDeadline
 from semistream.store.memory import MemoryStore

@@ -7,10 +7,10 @@ import pytest
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.balance import MemoryBalance
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import Drained, WaitingTuples
+from semistream.engine.cache.balance import MemoryBalance
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
 from semistream.policies.contract import Queue
 from semistream.store.memory import MemoryStore

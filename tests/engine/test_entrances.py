@@ -8,10 +8,10 @@ import pytest
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
-from semistream.engine.entrance import QueueEntrance
-from semistream.engine.handover import Handover
-from semistream.engine.waiting import WaitingTuples
-from semistream.engine.waits import Waits
+from semistream.engine.phases.entrance import QueueEntrance
+from semistream.engine.phases.handover import Handover
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
+from semistream.engine.waiting.waits import Waits
 from semistream.policies.phasing import Refill
 
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from semistream.core.clock import ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
-from semistream.engine.joined_pages import JoinedPages
-from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.partitions import Partitions, Runs
-from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.joined_pages import JoinedPages
+from semistream.engine.reading.measured_costs import MeasuredCosts
+from semistream.engine.reading.page_groups import Partitions, Runs
+from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore

@@ -13,9 +13,9 @@ from semistream.core.clock import ModelClock
 from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.assembly import Assembly
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe
-from semistream.engine.split import Split
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.sizing.split import Split
 from semistream.policies.page_choice import AtPosition, OldestAndYoungest, OldestWaiting
 from semistream.store.memory import MemoryStore
 

@@ -11,8 +11,8 @@ from equivalence_runs import every_algorithm, every_how, time_limit
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import MemoryBudget
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.output_plan import plan_output
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.output.output_plan import plan_output
 from semistream.joining import JoinSession
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore

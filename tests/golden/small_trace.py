@@ -20,9 +20,9 @@ from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
 from semistream.engine.parameters import Values, named
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe, Setting
-from semistream.engine.split import AsSuits, Bytes, Split
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.sizing.split import AsSuits, Bytes, Split
 from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore

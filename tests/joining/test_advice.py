@@ -12,7 +12,7 @@ import pytest
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import SemistreamError
-from semistream.engine.output_plan import plan_output
+from semistream.engine.output.output_plan import plan_output
 from semistream.generator import ZipfKeys
 from semistream.joining.advice import Advice, advise
 from semistream.joining.ordered_session import OrderedSession

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 import pytest
 
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.contract import Moment, PageChoice
 
 

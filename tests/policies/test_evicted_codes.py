@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.generator import ZipfKeys
 from semistream.policies.caching import EvictedCodes, LeastFrequentOverwrite
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.contract import Intake
 from semistream.policies.phasing import Batchwise, EqualParts, FewAtATime, Refill
 

@@ -7,7 +7,7 @@ import pytest
 from page_choice_contract import PageChoiceContract
 
 from semistream.core.arrays import Int64Array
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.contract import Moment, PageChoice
 from semistream.policies.page_choice import (
     AtPosition,

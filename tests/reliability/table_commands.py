@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.errors import MasterNotFoundError
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.cache.tuple_cache import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark.hot_rows import HotRowsFile
 from semistream.store.paged.versions import manifest, pins

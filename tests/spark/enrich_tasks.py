@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from semistream.engine.output_plan import OutputPlan, plan_output
+from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.master_table import MasterTable
 from semistream.spark import task as tasks
 from semistream.spark.task import EnrichTask, Pin

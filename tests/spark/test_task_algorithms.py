@@ -14,7 +14,7 @@ from enrich_tasks import enrich_task, new_worker, run_task
 
 import semistream as ss
 from semistream.algorithms.registry import ALGORITHMS
-from semistream.engine.reader import PartitionReader
+from semistream.engine.reading.group_reader import PartitionReader
 from semistream.joining import session as sessions
 from semistream.master_table import MasterTable
 from semistream.policies.contract import PageChoice

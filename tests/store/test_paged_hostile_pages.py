@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.errors import CorruptTableError
-from semistream.engine.merged_rows import MergedRows, found_place
+from semistream.engine.rows.merged_rows import MergedRows, found_place
 from semistream.store.paged import PagedFileStore, build
 from semistream.store.paged.format.page_head import HEAD_SIZE, open_page
 

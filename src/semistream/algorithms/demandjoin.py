@@ -12,7 +12,7 @@ Deviations: none, it has no paper.
 from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Flag, Number, Values, Whole, named
 from semistream.engine.recipe import Phases, Recipe, Running, Setting, TupleCaching
-from semistream.engine.split import AS_SUITS, MemoryShare, Runs, Split, TupleSpace
+from semistream.engine.sizing.split import AS_SUITS, MemoryShare, Runs, Split, TupleSpace
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
 from semistream.policies.contract import Admission, Intake, PageChoice
 from semistream.policies.page_choice import PlannedRuns

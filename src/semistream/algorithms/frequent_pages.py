@@ -17,7 +17,7 @@ from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, 
 from semistream.algorithms.shared_parameters import READ_BYTES, read_size, tuple_space
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.caching import AboveRate
 from semistream.policies.contract import Admission, PageChoice
 from semistream.policies.page_choice import DueFrequent

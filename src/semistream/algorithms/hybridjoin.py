@@ -13,7 +13,7 @@ not in the master table leaves with its page group's read; the paper assumes a m
 from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import named
 from semistream.engine.recipe import Recipe
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 
 HYBRIDJOIN = Recipe(
     name="hybridjoin",

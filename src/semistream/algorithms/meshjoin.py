@@ -15,7 +15,7 @@ table: that is the dependency which R-MESHJOIN removes.
 
 from semistream.engine.parameters import Extent, Tuning, Whole, named
 from semistream.engine.recipe import Recipe
-from semistream.engine.split import Split, TableShare
+from semistream.engine.sizing.split import Split, TableShare
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts
 

@@ -12,7 +12,7 @@ Deviations: none beyond HYBRIDJOIN's.
 from semistream.algorithms.shared_parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
 from semistream.engine.parameters import named
 from semistream.engine.recipe import Recipe, TupleCaching
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 
 OPTIMISED_X_HYBRIDJOIN = Recipe(
     name="optimised-x-hybridjoin",

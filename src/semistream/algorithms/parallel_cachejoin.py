@@ -15,7 +15,7 @@ from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, r
 from semistream.algorithms.shared_parameters import read_size, tuple_space
 from semistream.engine.parameters import Tuning, Whole, named
 from semistream.engine.recipe import Phases, Recipe, Running, TupleCaching
-from semistream.engine.split import Bytes, Split
+from semistream.engine.sizing.split import Bytes, Split
 from semistream.policies.page_choice import OldestAndYoungest
 
 _PAPER = "Mehmood, Naeem: Optimising CACHEJOIN by parallelism (P-CACHEJOIN, OP-CACHEJOIN)"

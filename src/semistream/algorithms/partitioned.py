@@ -17,7 +17,7 @@ flaw, kept here so that it can be measured.
 from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Number, Tuning, Whole, named
 from semistream.engine.recipe import BlockCaching, Recipe, Setting
-from semistream.engine.split import BlockSpace, MemoryShare, Split
+from semistream.engine.sizing.split import BlockSpace, MemoryShare, Split
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Refill
 

@@ -12,7 +12,7 @@ Deviations: as MESHJOIN.
 from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import named
 from semistream.engine.recipe import Recipe
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semistream.engine.parameters import Extent, Number, Tuning, Values, Whole
-from semistream.engine.split import AS_SUITS, AsSuits, Bytes, MemoryShare, TupleSpace
+from semistream.engine.sizing.split import AS_SUITS, AsSuits, Bytes, MemoryShare, TupleSpace
 
 
 def _largest_read(extent: Extent) -> float:

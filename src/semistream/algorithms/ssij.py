@@ -16,7 +16,7 @@ in joins with payload the split stays as it is.
 from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import BlockCaching, Recipe
-from semistream.engine.split import BlockSpace, MemoryShare, Split
+from semistream.engine.sizing.split import BlockSpace, MemoryShare, Split
 from semistream.policies.phasing import Batchwise
 
 BUFFER_FILL = Number(

@@ -15,7 +15,7 @@ two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choo
 from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import PagePinning, Recipe
-from semistream.engine.split import BlockSpace, MemoryShare, Reads, Split
+from semistream.engine.sizing.split import BlockSpace, MemoryShare, Reads, Split
 
 _PAPER = "Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data (X-HYBRIDJOIN)"
 PINNED_SHARE = Number(

@@ -12,27 +12,27 @@ from semistream.core.costs import SSD
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
-from semistream.engine.balance import MemoryBalance
-from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
-from semistream.engine.cached_tuples import CachedTuples
+from semistream.engine.cache.balance import MemoryBalance
+from semistream.engine.cache.cache_stages import CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cache.resident_pages import ResidentPages
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.loop import JoinLoop
 from semistream.engine.loop_parts import LoopParts
-from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.memory_advice import memory_needed
-from semistream.engine.output import DeadLetters, Output
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.partitions import Partitions
-from semistream.engine.reader import PartitionReader
+from semistream.engine.output.output import DeadLetters, Output
+from semistream.engine.output.output_plan import OutputPlan
+from semistream.engine.phases.stream_input import StreamInput
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.measured_costs import MeasuredCosts
+from semistream.engine.reading.page_groups import Partitions
 from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
-from semistream.engine.resident_pages import ResidentPages
-from semistream.engine.settled_split import Circumstances, SettledSplit, settled
-from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.stream_input import StreamInput
-from semistream.engine.stream_rows import StreamRows
-from semistream.engine.table_sizes import mean_page_bytes, table_bytes, variable_bytes
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.rows.stream_rows import StreamRows
+from semistream.engine.sizing.memory_advice import memory_needed
+from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, settled
+from semistream.engine.sizing.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
+from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
 

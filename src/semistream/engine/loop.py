@@ -6,17 +6,17 @@ from collections.abc import Generator
 from typing import Protocol
 
 from semistream.core.clock import ModelClock
-from semistream.engine.disk_phase import DiskPhase
-from semistream.engine.entrance import QueueEntrance
-from semistream.engine.handover import Handover
-from semistream.engine.in_turn import InTurn
 from semistream.engine.loop_parts import LoopParts
-from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.simulated_side_by_side import SimulatedSideBySide
-from semistream.engine.stream_input import StreamInput
-from semistream.engine.stream_phase import StreamPhase
-from semistream.engine.threaded_side_by_side import STOP_SECONDS, ThreadedSideBySide
-from semistream.engine.waits import Waits
+from semistream.engine.phases.disk_phase import DiskPhase
+from semistream.engine.phases.entrance import QueueEntrance
+from semistream.engine.phases.handover import Handover
+from semistream.engine.phases.in_turn import InTurn
+from semistream.engine.phases.simulated_side_by_side import SimulatedSideBySide
+from semistream.engine.phases.stream_input import StreamInput
+from semistream.engine.phases.stream_phase import StreamPhase
+from semistream.engine.phases.threaded_side_by_side import STOP_SECONDS, ThreadedSideBySide
+from semistream.engine.reading.read_ahead import ReadAhead
+from semistream.engine.waiting.waits import Waits
 
 
 class Driver(Protocol):

@@ -13,10 +13,10 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.chunk_look_up import Misses
-from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES
-from semistream.engine.output_plan import plan_output
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.output.output_plan import plan_output
+from semistream.engine.reading.chunk_look_up import Misses
+from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES
 from semistream.joining.batches import On, join, key_pairs
 from semistream.joining.ordered_cache import new_cache
 from semistream.joining.ordered_session import columns_and_sizes

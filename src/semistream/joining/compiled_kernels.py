@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget
-from semistream.engine.output_plan import plan_output
+from semistream.engine.output.output_plan import plan_output
 from semistream.joining.batches import join
 from semistream.joining.ordered_session import OrderedSession
 from semistream.store import tables

@@ -6,12 +6,12 @@ import pyarrow as pa
 
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.ordered_sizes import OrderedSizes
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.parameters import Values
 from semistream.engine.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.sizing.ordered_sizes import OrderedSizes
 from semistream.store.contract import MasterStore
 
 _ONE_IN = 8

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.keys import KeyCodec
-from semistream.engine.merged_rows import NOWHERE, MergedRows
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.row_sizes import RowSizes, cuts
+from semistream.engine.output.output_plan import OutputPlan
+from semistream.engine.rows.merged_rows import NOWHERE, MergedRows
+from semistream.engine.rows.row_sizes import RowSizes, cuts
 
 _PAIR_BYTES = 40
 """What a pair of a stream row and a master row takes while it is worked on, without their columns."""

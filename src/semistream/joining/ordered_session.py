@@ -13,15 +13,15 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
-from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
-from semistream.engine.output import DeadLetters, Output
-from semistream.engine.output_plan import OutputPlan
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.output.output import DeadLetters, Output
+from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.parameters import Values
+from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
 from semistream.engine.recipe import Recipe
-from semistream.engine.row_sizes import RowSizes, cuts
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.rows.row_sizes import RowSizes, cuts
+from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
 from semistream.joining.ordered_cache import new_cache
 from semistream.joining.ordered_output import Answered, OrderedOutput
 from semistream.joining.session import conforming, too_large

@@ -10,7 +10,7 @@ from pathlib import Path
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError, SemistreamError
-from semistream.engine.output_plan import JOIN_TYPES
+from semistream.engine.output.output_plan import JOIN_TYPES
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import (
     JoinDescription,

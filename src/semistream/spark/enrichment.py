@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import format_bytes, parse_bytes
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
-from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.engine.output.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.engine.recipe import Recipe
 from semistream.joining.batches import On, key_pairs
 from semistream.joining.budget_check import check_budget

@@ -18,10 +18,10 @@ import pyspark
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.output import Output
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.output.output import Output
+from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
 from semistream.spark.hot_rows import HotRowsFile

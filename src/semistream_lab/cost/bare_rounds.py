@@ -12,8 +12,8 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.engine.assembly import Assembly
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe
-from semistream.engine.stream_input import KeyInput
 from semistream.generator import Workload, ZipfKeys
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore

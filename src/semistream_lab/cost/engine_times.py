@@ -12,13 +12,13 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
-from semistream.engine.arrivals import split_arrivals
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.matching import match
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.phases.arrivals import split_arrivals
+from semistream.engine.phases.stream_input import Chunk
+from semistream.engine.reading.matching import match
 from semistream.engine.recipe import BlockCaching, PagePinning, Recipe, Setting
-from semistream.engine.stream_input import Chunk
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.generator import KeySource
 from semistream.policies.contract import Moment
 from semistream.store.contract import MasterStore

@@ -11,10 +11,10 @@ import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.engine.matching import match
-from semistream.engine.partitions import Partitions
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.reading.matching import match
+from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.request_times import Progress

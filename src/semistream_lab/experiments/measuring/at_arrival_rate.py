@@ -12,7 +12,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.assembly import Assembly
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import BurstyArrivals, GeneratedArrivals, IntermittentArrivals, PoissonArrivals, Workload
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.point import Point, Row

@@ -17,7 +17,7 @@ from semistream.core.costs import Operations
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import ConstantArrivals, KeySource, Workload, ZipfKeys
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.read_log import ReadLog, logged
