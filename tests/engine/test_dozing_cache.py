@@ -26,9 +26,9 @@ class Noting(FrequentLately):
         super().__init__(ENTRIES, max_windows=8)
         self.matches: list[int] = []
 
-    def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
+    def worth(self, codes: Int64Array, matches: Int32Array, page_groups: Int64Array, queue: Queue) -> Int32Array:
         self.matches.extend(matches.tolist())
-        return super().worth(codes, matches, partitions, queue)
+        return super().worth(codes, matches, page_groups, queue)
 
 
 class Cache:

@@ -6,8 +6,8 @@ from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching import best_cache_size
 
-_LEAST_SHARE = 0.005
-_MOST_SHARE = 0.6
+_MIN_SHARE = 0.005
+_MAX_SHARE = 0.6
 _START = 0.4
 """A small cache grows fast where keys are skewed, and costs little where they are not."""
 
@@ -28,8 +28,8 @@ class MemoryBalance:
         self._entry_bytes = entry_bytes
         self._waiting_bytes = waiting_bytes
         self._total_bytes = cache.cache.capacity * entry_bytes + waiting.capacity * waiting_bytes
-        self._least = max(64, int(_LEAST_SHARE * self._total_bytes / entry_bytes))
-        self._most = max(self._least, int(_MOST_SHARE * self._total_bytes / entry_bytes))
+        self._least = max(64, int(_MIN_SHARE * self._total_bytes / entry_bytes))
+        self._most = max(self._least, int(_MAX_SHARE * self._total_bytes / entry_bytes))
         self._wanted = min(cache.cache.capacity, max(self._least, int(_START * cache.cache.capacity)))
         self._first = self._wanted
         self._dozed = False

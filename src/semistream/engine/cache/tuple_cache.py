@@ -17,7 +17,7 @@ from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import EvictedCodes
 from semistream.policies.contract import Replacement
 
-_MOST_SORTED = np.iinfo(np.uint16).max
+_MAX_SORTED = np.iinfo(np.uint16).max
 _NOTHING = np.empty(0, dtype=np.int32)
 _LARGEST_SHARE = 16
 """A row with more than one part in so many of all rows' bytes does not enter: it would drive out too many."""
@@ -68,7 +68,7 @@ class TupleCache:
         self._absent[capacity] = True
         self.evicted = EvictedCodes(capacity)
 
-    MOST_SLOT_BYTES = 70
+    MAX_SLOT_BYTES = 70
     """What a slot takes at most besides its row, in a cache of any size."""
 
     @staticmethod
@@ -130,7 +130,7 @@ class TupleCache:
         """
         before = self._frequencies_before[: self.count]
         # Numbers of 16 bits are sorted by counting them. Where uses are that many, the order says nothing more.
-        rank = _MOST_SORTED - np.minimum(before, _MOST_SORTED)
+        rank = _MAX_SORTED - np.minimum(before, _MAX_SORTED)
         order = np.argsort(rank.astype(np.uint16), kind="stable")
         return (self._frequencies[: self.count] - before)[order].astype(np.int64)
 

@@ -17,7 +17,7 @@ from semistream.engine.cache.one_in import OneIn
 from semistream.engine.cache.tuple_cache import HotRows, TupleCache
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.matching import count_matches, run_lengths
 from semistream.engine.rows.row_sizes import count_within
 from semistream.engine.rows.slot_rows import SlotRows
@@ -36,7 +36,7 @@ class CachedTuples(CacheStage):
 
     While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
     in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
-    others. More would cost more than it answers. Of the rows of one read, copies of `most_at_once` bytes may enter.
+    others. More would cost more than it answers. Of the rows of one read, copies of `max_at_once` bytes may enter.
     """
 
     answers_by_code = True
@@ -52,10 +52,10 @@ class CachedTuples(CacheStage):
         one_in: int = 1,
         seed: int = 0,
         stats: JoinStats,
-        most_at_once: int = 2**62,
+        max_at_once: int = 2**62,
     ) -> None:
         self.cache = cache
-        self._most_at_once = most_at_once
+        self._max_at_once = max_at_once
         self._remembers_absent = remembers_absent
         self.counts_frequencies = admission is not None
         self._admission = admission
@@ -77,27 +77,27 @@ class CachedTuples(CacheStage):
         """The cache's lock."""
         return self.cache.lock
 
-    def load(self, reader: PartitionReader) -> None:
+    def load(self, reader: PageGroupReader) -> None:
         """Without admission: fill the cache with the first rows of the master table."""
         if self._admission is not None:
             return
         loaded = rows_seen = 0
-        for partition in reader.readable():
+        for page_group in reader.readable():
             left = self.cache.capacity - self.cache.count
             if self.cache.is_full:
                 return
             loaded += 1
-            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            pages = reader.read(np.array([page_group], dtype=np.int64), sequential=True)
             rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
             self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
             rows_seen += len(pages.codes)
-        self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
+        self._knows_all = loaded == reader.page_group_count and self.cache.count == rows_seen
 
     def decide_to_look(self) -> bool:
         """Decide whether to look for the next tuples in the cache."""
         return not self.is_dozing or self._looks.draw()
 
-    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+    def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
         """Look codes up in the cache; what is not in a cache of the whole table is absent."""
         slots = self.cache.find(codes)
         if self._knows_all:
@@ -134,7 +134,7 @@ class CachedTuples(CacheStage):
 
     def after_read(
         self,
-        partitions: Int64Array,
+        page_groups: Int64Array,
         pages: PageSet,
         drained: Drained,
         rows: Int64Array,
@@ -156,10 +156,10 @@ class CachedTuples(CacheStage):
             codes = np.concatenate([codes, absent])
             matches = np.concatenate([matches, counts.astype(np.int32)])
         needed = _NONE
-        if self._admission.needs_partitions:
+        if self._admission.needs_page_groups:
             of_matched = np.searchsorted(pages.bounds, matched, side="right")
             of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
-            needed = partitions[np.concatenate([of_matched, of_missing]) - 1]
+            needed = page_groups[np.concatenate([of_matched, of_missing]) - 1]
         worth = self._admission.worth(codes, matches, needed, queue)
         of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
         floor = self.cache.floor()
@@ -181,7 +181,7 @@ class CachedTuples(CacheStage):
         """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
 
         `take` yields the codes at some places, which have one row each, piece by piece with their cached columns. For
-        admissions that look neither at partitions nor at what waits.
+        admissions that look neither at page groups nor at what waits.
         """
         if self._admission is None or (self.is_dozing and not self._lessons.draw()):
             return
@@ -211,7 +211,7 @@ class CachedTuples(CacheStage):
         if len(rows):
             batch = None
             if self._columns:
-                batch, _ = pages.take_some(rows, self._columns, self._most_at_once)
+                batch, _ = pages.take_some(rows, self._columns, self._max_at_once)
                 rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 

@@ -72,7 +72,7 @@ class Output:
     """Collects what the phases of a join find and hands out record batches of about `batch_bytes`.
 
     Bytes are counted as rows are made. As long as there is room for its rows an answer is made into rows at once; rows
-    of waiting tuples are left in their slots until a batch is complete or `most_slots` are held. What has no room stays
+    of waiting tuples are left in their slots until a batch is complete or `max_slots` are held. What has no room stays
     what it is, tuples and pages, until it is handed out piece by piece; meanwhile no more should be found. Where keys
     are hashed, a match counts only if the keys themselves are equal. May be called from two threads.
     """
@@ -85,14 +85,14 @@ class Output:
         *,
         unique: bool,
         batch_bytes: int,
-        most_slots: int,
+        max_slots: int,
         dead_letters: DeadLetters | None = None,
     ) -> None:
         self._plan = plan
         self._rows = stream_rows
         self._waited_rows = WaitedRows(stream_rows)
         self._batch_bytes = max(1, batch_bytes)
-        self._most_slots = most_slots
+        self._max_slots = max_slots
         self.dead_letters = dead_letters
         self._lock = RLock()
         self._pending = _Pending()
@@ -120,7 +120,7 @@ class Output:
     def is_due(self) -> bool:
         """Whether a batch of the wanted size can be handed out, or something must be so that the join can go on."""
         pending = self._pending
-        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._most_slots or pending.unfinished:
+        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._max_slots or pending.unfinished:
             return True
         return pending.slots > 0 and self._rows.is_full  # what has been answered takes the room of what waits
 
