@@ -71,14 +71,14 @@ def hits_of_the_last(count: int, keys: np.ndarray) -> float:
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     cache = assembly.cache
     assert isinstance(cache, CachedTuples)
-    dozed = False
+    was_sampled = False
     before = JoinStats()
     for _ in loop.rounds():
-        dozed |= cache.is_dozing
+        was_sampled |= cache.is_sampled
         if assembly.stats.tuples_in <= len(keys) - count:
             before = copy(assembly.stats)
     loop.close()
-    assert dozed == (keys is not SKEWED)
+    assert was_sampled == (keys is not SKEWED)
     last = assembly.stats.since(before)
     return last.cache_hits / last.tuples_out
 
@@ -87,7 +87,7 @@ KEYS = 100_000
 SKEWED = ZipfKeys(KEYS, 1.0, seed=1, ranks="shuffled").draw(400_000)
 
 
-def test_a_cache_that_dozes_finds_out_that_the_stream_has_become_skewed() -> None:
+def test_a_cache_that_is_sampled_finds_out_that_the_stream_has_become_skewed() -> None:
     even = ZipfKeys(KEYS, 0.0, seed=1).draw(400_000)
     from_the_start = hits_of_the_last(100_000, SKEWED)
     assert from_the_start > 0.3

@@ -229,8 +229,8 @@ class UsefulBlocks(CacheStage):
             of_block = order[bounds[index] : bounds[index + 1]]
             self._utility.served(page_group, len(of_block))
             pages = self.resident.pages_of(page_group)
-            found_rows, found = match(pages.codes, pages.bounds, codes[of_block], np.array([0, len(of_block)]))
-            absent += len(of_block) - found
+            found_rows, match_count = match(pages.codes, pages.bounds, codes[of_block], np.array([0, len(of_block)]))
+            absent += len(of_block) - match_count
             if output is not None and chunk.batch is not None:
                 output.answered_on_arrival(chunk.batch, rows[of_block], pages, found_rows)
         self._served += len(slots)

@@ -190,15 +190,15 @@ class TupleCache:
         used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
         start = 0
         while start < len(used):
-            some = used[start : start + at_once]
-            sizes = self.variable_bytes(some)
+            chosen = used[start : start + at_once]
+            sizes = self.variable_bytes(chosen)
             if sizes is not None:
-                some = some[: count_within(sizes, self.row_bytes_limit // _ROWS_AT_ONCE)]
-            start += len(some)
-            absent = self._absent[some]
-            slots = some[~absent].astype(np.int64)
+                chosen = chosen[: count_within(sizes, self.row_bytes_limit // _ROWS_AT_ONCE)]
+            start += len(chosen)
+            absent = self._absent[chosen]
+            slots = chosen[~absent].astype(np.int64)
             rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
-            yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[some[absent]])
+            yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[chosen[absent]])
 
     def _fitting(self, new: Int64Array, rows: pa.RecordBatch, held: SlotRows) -> Int64Array:
         """Return the newcomers whose rows have room; if there is not enough, some entries leave for them first."""

@@ -143,10 +143,10 @@ class Output:
 
     def answered(self, slots: Int64Array, pages: PageSet, rows: Int64Array) -> None:
         """Join tuples that waited with rows of pages; row -1 means that the key is absent."""
-        found = rows >= 0
-        if not found.all():
-            self._leave_unmatched(self._waited_rows, slots[~found])
-            slots, rows = slots[found], rows[found]
+        is_matched = rows >= 0
+        if not is_matched.all():
+            self._leave_unmatched(self._waited_rows, slots[~is_matched])
+            slots, rows = slots[is_matched], rows[is_matched]
         if len(rows):
             self._add(Answer(self._matching, self._waited_rows, slots, pages, rows))
 
@@ -164,11 +164,11 @@ class Output:
         self, batch: pa.RecordBatch, stream_rows: Int64Array, pages: PageSet, rows: Int64Array
     ) -> None:
         """Join arriving tuples with rows of pages; row -1 means that the key is absent."""
-        found = rows >= 0
-        self.unmatched_on_arrival(batch, stream_rows[~found])
-        if found.any():
+        is_matched = rows >= 0
+        self.unmatched_on_arrival(batch, stream_rows[~is_matched])
+        if is_matched.any():
             source = ArrivedRows(batch, self._rows.sizes)
-            self._add(Answer(self._matching, source, stream_rows[found], pages, rows[found]))
+            self._add(Answer(self._matching, source, stream_rows[is_matched], pages, rows[is_matched]))
 
     def unmatched_on_arrival(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> None:
         """Let arriving tuples leave without a match."""
@@ -254,18 +254,18 @@ class Output:
 
     def _assembled(self, made: deque[_Made]) -> pa.RecordBatch:
         """Return one batch of the first rows of a kind."""
-        some = [made.popleft()]
-        size_bytes = some[0].size_bytes
+        parts = [made.popleft()]
+        size_bytes = parts[0].size_bytes
         while made and size_bytes + made[0].size_bytes <= 1.25 * self._batch_bytes:
-            some.append(made.popleft())
-            size_bytes += some[-1].size_bytes
-        masters = [rows.master for rows in some if rows.master is not None]
-        streams = [rows.stream for rows in some if rows.stream is not None]
+            parts.append(made.popleft())
+            size_bytes += parts[-1].size_bytes
+        masters = [rows.master for rows in parts if rows.master is not None]
+        streams = [rows.stream for rows in parts if rows.stream is not None]
         if streams:
             stream = concatenate(streams)
         else:
-            stream = self._rows.take(_joined([rows.tuples for rows in some]))
-            self._rows.free(_joined([rows.done for rows in some]))
+            stream = self._rows.take(_joined([rows.tuples for rows in parts]))
+            self._rows.free(_joined([rows.done for rows in parts]))
         with self._released():
             self._held_bytes -= size_bytes
             self._mean_row_bytes += (size_bytes / stream.num_rows - self._mean_row_bytes) * _ROWS_WEIGHT

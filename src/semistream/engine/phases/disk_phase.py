@@ -206,17 +206,17 @@ class DiskPhase:
 
     def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:
         count, waits = len(drained.codes), self._waits
-        rows, found = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
+        rows, match_count = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
         self._clock.charge(Operations(outputs=count, removals=count))
         if from_cache:
-            self._stats.cache_hits += found
+            self._stats.cache_hits += match_count
         else:
-            self._stats.read_hits += found
+            self._stats.read_hits += match_count
         if count:
             starts = drained.bounds[:-1]
             firsts = drained.references[starts[starts < drained.bounds[1:]] if len(starts) > 1 else starts]
             waits.oldest_left(waits.first_position(firsts))
-            waits.leave(count, absent=count - found)
+            waits.leave(count, absent=count - match_count)
             if self._waiting.count:
                 waits.forget_before(waits.first_position(np.array([self._waiting.oldest_reference()])))
             if self._output is not None:

@@ -88,11 +88,11 @@ class PageGroupReader:
         needed = pages[starts]
         step = self._pages_within(needed, read_bytes)
         for begin in range(0, len(needed), step):
-            some = needed[begin : begin + step]
-            page_groups = self.page_groups.holding(some)
-            parted = np.diff(some, prepend=-2) > 1
+            part = needed[begin : begin + step]
+            page_groups = self.page_groups.holding(part)
+            parted = np.diff(part, prepend=-2) > 1
             breaks = np.flatnonzero(parted if across else parted | (np.diff(page_groups, prepend=-1) > 0))
-            first, last = some[breaks], some[np.append(breaks[1:], len(some)) - 1]
+            first, last = part[breaks], part[np.append(breaks[1:], len(part)) - 1]
             end = int(starts[begin + step]) if begin + step < len(needed) else len(order)
             chosen = order[starts[begin] : end]
             bounds = np.append(starts[begin + breaks], end) - starts[begin]

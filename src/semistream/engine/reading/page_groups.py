@@ -154,7 +154,7 @@ def _find_runs(
 
     A page group has so many `pages`, or if there are `bounds` those between two of them.
     """
-    count, found = 0, 0
+    count, pages_in_runs = 0, 0
     for index in range(page_groups.shape[0]):
         page_group = page_groups[index]
         if bounds.shape[0]:
@@ -167,5 +167,5 @@ def _find_runs(
             first_pages[count] = first
             count += 1
         last_pages[count - 1] = after - 1
-        found += after - first
-    return count, found
+        pages_in_runs += after - first
+    return count, pages_in_runs

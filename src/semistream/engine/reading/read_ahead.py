@@ -92,8 +92,8 @@ class ReadAhead:
             return self._loaded(_Loading(page_groups, runs, runs.starts[:1], [load])), runs.starts
         while self._loading and not _is_same(self._loading[0].page_groups, page_groups):
             _outcomes(self._loading.popleft())  # its memory is counted: never more than were asked for
-        for some in [page_groups, *following][len(self._loading) :]:
-            self._loading.append(self._begin(some))  # its latency passes while the pages of this read come
+        for wanted in [page_groups, *following][len(self._loading) :]:
+            self._loading.append(self._begin(wanted))  # its latency passes while the pages of this read come
         loading = self._loading.popleft()
         return self._loaded(loading), loading.runs.starts
 
