@@ -83,6 +83,7 @@ def test_slots_hold_what_was_put_last(schema: pa.Schema, seed: int) -> None:
         if model:
             asked = random.choice(sorted(model), size=25)
             assert kept.take(asked).to_pylist() == [model[slot] for slot in asked.tolist()]
+            assert kept.variable_bytes(asked).max() <= kept.max_variable_bytes
 
 
 def test_rows_can_move_to_empty_slots() -> None:

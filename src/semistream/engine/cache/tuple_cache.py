@@ -107,6 +107,11 @@ class TupleCache:
         return self._rows.variable_bytes(slots)
 
     @property
+    def max_variable_bytes(self) -> int:
+        """What no cached row takes more than in columns without a fixed width."""
+        return self._rows.max_variable_bytes if self._rows is not None else 0
+
+    @property
     def absent_slot(self) -> int:
         """A slot beside the others that stands for any key the master table does not have."""
         return self.capacity

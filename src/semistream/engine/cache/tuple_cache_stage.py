@@ -116,7 +116,7 @@ class CachedTuples(CacheStage):
         """Answer from the cached rows."""
         absent = self.count_use(slots)
         if output is not None and chunk.batch is not None:
-            output.cached(chunk.batch, rows, slots, self.cache)
+            output.cached(chunk.batch, rows, slots, self.cache, has_absent=absent > 0)
         return absent
 
     def count_use(self, slots: Int64Array) -> int:
@@ -126,6 +126,10 @@ class CachedTuples(CacheStage):
 
     def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:
         """Return how many of the first slots can be answered within the limit, at least one."""
+        each_max = each_bytes if isinstance(each_bytes, int) else int(each_bytes.max(initial=0))
+        max_row_bytes = self.cache.max_variable_bytes + each_max
+        if len(slots) * max_row_bytes <= limit_bytes:
+            return len(slots)
         sizes = self.cache.variable_bytes(slots)
         if sizes is None and not isinstance(each_bytes, np.ndarray):
             return max(1, int(limit_bytes / each_bytes))

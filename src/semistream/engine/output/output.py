@@ -175,10 +175,21 @@ class Output:
         if len(stream_rows) and self._plan.keeps_unmatched:
             self._leave_unmatched(ArrivedRows(batch, self._rows.sizes), stream_rows)
 
-    def cached(self, batch: pa.RecordBatch, stream_rows: Int64Array, slots: Int64Array, cache: TupleCache) -> None:
-        """Join arriving tuples with cached rows; who calls must see to it that there is room for them."""
-        absent = cache.is_absent(slots)
-        if absent.any():
+    def cached(
+        self,
+        batch: pa.RecordBatch,
+        stream_rows: Int64Array,
+        slots: Int64Array,
+        cache: TupleCache,
+        *,
+        has_absent: bool,
+    ) -> None:
+        """Join arriving tuples with cached rows; who calls must see to it that there is room for them.
+
+        `has_absent` says that some slots stand for keys that the master table does not have.
+        """
+        if has_absent:
+            absent = cache.is_absent(slots)
             self.unmatched_on_arrival(batch, stream_rows[absent])
             stream_rows, slots = stream_rows[~absent], slots[~absent]
         if not len(slots):

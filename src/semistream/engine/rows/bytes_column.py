@@ -72,6 +72,8 @@ class BytesColumn:
         self._heap = heap
         self._starts = heap.starts[first : first + slots]
         self._lengths = heap.lengths[first : first + slots]
+        self.longest = 0
+        """The bytes of the longest value that it ever had."""
 
     def put(self, slots: Int64Array, column: pa.Array, rows: Int64Array) -> None:
         """Write the values at some rows of a column into empty slots; they must fit the heap."""
@@ -79,7 +81,8 @@ class BytesColumn:
         data = column.buffers()[2]
         values = np.frombuffer(data, dtype=np.uint8) if data is not None else _NOTHING
         first = self._heap.reserve(int(_total(offsets, rows)))
-        _append(self._heap.memory, first, self._starts, self._lengths, slots, values, offsets, rows)
+        longest = _append(self._heap.memory, first, self._starts, self._lengths, slots, values, offsets, rows)
+        self.longest = max(self.longest, int(longest))
         if column.null_count:
             null = column.is_null().to_numpy(zero_copy_only=False)[rows]
             self._heap.live_bytes -= int(self._lengths[slots[null]].sum())
@@ -138,14 +141,18 @@ def _append(
     values: UInt8Array,
     offsets: Any,
     rows: Int64Array,
-) -> None:
+) -> Any:
+    """Copy values behind each other and note where each is; return the length of the longest."""
+    longest = np.int64(0)
     for index in range(slots.shape[0]):
         first = np.int64(offsets[rows[index]])
         length = np.int64(offsets[rows[index] + 1]) - first
+        longest = max(longest, length)
         copy_bytes(heap, used, values, first, length)
         starts[slots[index]] = used
         lengths[slots[index]] = length
         used += length
+    return longest
 
 
 @kernel

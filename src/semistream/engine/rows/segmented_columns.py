@@ -31,6 +31,8 @@ class SegmentedColumns:
     def __init__(self, slots: int, limit_bytes: int) -> None:
         self.limit_bytes = limit_bytes
         self.size_bytes = 0
+        self.longest = 0
+        """The bytes of the largest row that it ever had."""
         self._segments: list[_Segment | None] = []
         self._segment_of = np.full(slots, -1, dtype=np.int32)
         self._row_of = np.zeros(slots, dtype=np.int32)
@@ -90,7 +92,9 @@ class SegmentedColumns:
             self._segments[index] = segment
         self._segment_of[slots] = index
         self._row_of[slots] = np.arange(len(slots), dtype=np.int32)
-        self._size_of[slots] = np.minimum(-(-row_bits(rows) // 8), _LARGEST)
+        sizes = np.minimum(-(-row_bits(rows) // 8), _LARGEST)
+        self._size_of[slots] = sizes
+        self.longest = max(self.longest, int(sizes.max(initial=0)))
         self.size_bytes += rows.nbytes
 
     def _free(self, index: int) -> None:

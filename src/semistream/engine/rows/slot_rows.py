@@ -64,6 +64,11 @@ class SlotRows:
         """Whether rows take bytes beyond their slots."""
         return self.sizes.is_variable
 
+    @property
+    def max_variable_bytes(self) -> int:
+        """What no row takes more than in columns without a fixed width."""
+        return sum(column.longest for column in self._bytes) + (self._other.longest if self._other is not None else 0)
+
     def column(self, index: int) -> FixedColumn | BytesColumn | None:
         """Return a column by its number; None if its type is nested."""
         return self._columns.get(index)
