@@ -1,0 +1,105 @@
+"""Runs the code blocks of all pages as they are printed, in one process and with one Spark session.
+
+Called with a folder to work in; prints, for each block that was run, its name and what went wrong, as JSON. Each page
+has an empty folder of its own, in which its blocks run one after the other; those in Python share their names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import traceback
+from pathlib import Path
+from typing import Any
+
+from doc_pages import RUN, Block, blocks_of, user_pages
+
+_FILE_NAME = re.compile(r"# ([\w.-]+\.(?:py|toml))\n")
+# What a block that shows only some tables of a pipeline's file leaves out.
+_REST = {
+    "pipeline": '[pipeline]\nname = "rest"\ncheckpoint = "rest/checkpoint"\n',
+    "source": '[source]\nformat = "json"\npath = "rest/landing"\nschema = "product_id BIGINT, quantity INT"\n',
+    "master": '[master]\npath = "rest/products"\n',
+    "join": '[join]\non = "product_id"\n',
+    "sink": '[sink]\nformat = "noop"\n',
+}
+
+
+def main(folder: Path) -> None:
+    """Run all pages below the folder and print what happened."""
+    failures: dict[str, str | None] = {}
+    for page in user_pages():
+        own = folder / page.stem
+        own.mkdir()
+        _work_in(own)
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for block in blocks_of(page):
+            if block.not_run is None and block.language in RUN:
+                failures[block.name] = _failure(block, names, own)
+    print(json.dumps(failures))
+
+
+def _failure(block: Block, names: dict[str, Any], folder: Path) -> str | None:
+    """Run a block and return what went wrong, or None."""
+    if named := _FILE_NAME.match(block.text):
+        (folder / named[1]).write_text(block.text, encoding="utf-8")
+    shown = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(shown):
+            match block.language:
+                case "python":
+                    source = "\n" * (block.line - 1) + block.text  # so that a traceback names the line of the page
+                    exec(compile(source, block.page, "exec"), names)
+                case "toml":
+                    _check_toml(block.text, folder)
+                case _:
+                    _run_shell(block.text, folder)
+    except BaseException:
+        return f"{shown.getvalue()}\n{traceback.format_exc()}"
+    return None
+
+
+def _check_toml(text: str, folder: Path) -> None:
+    """Let the reader of pipelines check a file, or a part of one together with a rest that is sound."""
+    from semistream.pipeline.reading import read_description
+
+    given = tomllib.loads(text)
+    rest = "".join(table for name, table in _REST.items() if name not in given)
+    whole = folder / "whole.toml"
+    whole.write_text(f"{text}\n{rest}", encoding="utf-8")
+    read_description(whole)
+
+
+def _run_shell(text: str, folder: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+def _work_in(folder: Path) -> None:
+    """Make relative paths mean the folder, in this process and, if Spark is there, in Java, too."""
+    os.chdir(folder)
+    if "pyspark" not in sys.modules:
+        return
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        return
+    for query in session.streams.active:
+        query.stop()
+    java = session._jvm
+    assert java is not None
+    java.java.lang.System.setProperty("user.dir", str(folder))
+    java.org.apache.hadoop.fs.FileSystem.closeAll()  # open ones remember the folder before
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
