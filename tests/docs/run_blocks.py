@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,7 @@ from typing import Any
 
 from doc_pages import RUN, Block, blocks_of, user_pages
 
+_MAX_SHELL_SECONDS = 300.0
 _FILE_NAME = re.compile(r"# ([\w.-]+\.(?:py|toml))\n")
 # What a block that shows only some tables of a pipeline's file leaves out.
 _REST = {
@@ -34,8 +36,8 @@ _REST = {
 def main(folder: Path) -> None:
     """Run all pages below the folder and print what happened."""
     failures: dict[str, str | None] = {}
-    for page in user_pages():
-        own = folder / page.stem
+    for number, page in enumerate(user_pages()):
+        own = folder / f"{number:02d}-{page.stem}"
         own.mkdir()
         _work_in(own)
         names: dict[str, Any] = {"__name__": "__main__"}
@@ -77,10 +79,16 @@ def _check_toml(text: str, folder: Path) -> None:
 
 
 def _run_shell(text: str, folder: Path) -> None:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text], cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, f"code {done.returncode}\n{done.stdout}\n{done.stderr}"
+    command = ["bash", "-euo", "pipefail", "-c", text]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as shell:
+        try:
+            shown, _ = shell.communicate(timeout=_MAX_SHELL_SECONDS)
+        except BaseException:
+            os.killpg(shell.pid, signal.SIGKILL)  # with what it has started
+            raise
+    assert shell.returncode == 0, f"code {shell.returncode}\n{shown}"
 
 
 def _work_in(folder: Path) -> None:

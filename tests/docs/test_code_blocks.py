@@ -29,6 +29,7 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
         "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{REPOSITORY / 'src'}{os.pathsep}{Path(__file__).parent}",
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts faster and is soon over
         "PYSPARK_SUBMIT_ARGS": f"{arguments} --conf spark.ui.showConsoleProgress=false pyspark-shell",
     }
     program = Path(__file__).with_name("run_blocks.py")
