@@ -83,7 +83,7 @@ def _callable(heading: str, name: str, found: Callable[..., Any]) -> Iterator[st
     parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
     yield f"```text\n{_call(name, parameters)}\n```\n"
     yield f"{_summary(found)}\n"
-    explained = _arguments(found)
+    explained = _arguments(found) or {each.name: "see above" for each in parameters if _is_named(each.name, found)}
     if unexplained := {parameter.name for parameter in parameters} - set(explained):
         raise SystemExit(f"The docstring of {name} does not explain {', '.join(sorted(unexplained))}: add it to Args.")
     if unknown := set(explained) - {parameter.name for parameter in parameters}:
@@ -122,6 +122,11 @@ def _arguments(found: object) -> dict[str, str]:
     _, _, listed = (inspect.getdoc(found) or "").partition("\nArgs:\n")
     entries = re.split(r"^    (?=\w+:)", listed, flags=re.MULTILINE)[1:]
     return {name: " ".join(text.split()) for name, _, text in (entry.partition(":") for entry in entries)}
+
+
+def _is_named(parameter: str, found: object) -> bool:
+    """Say whether the text of a docstring without a list of arguments explains one of them."""
+    return f"`{parameter}`" in _summary(found)
 
 
 def _type(parameter: inspect.Parameter) -> str:

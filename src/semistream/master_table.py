@@ -40,9 +40,9 @@ class MasterTable:
         """Write all rows as the next version of the table at `path`; costs one sort.
 
         Args:
-            data: An Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files; it may
-                be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its own
-                memory; driver and executors must then reach `path`.
+            data: An Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, which
+                may be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its
+                own memory; driver and executors must then reach `path`.
             path: The directory of the table.
             key: The key column, or a list of key columns.
             page_bytes: About how many bytes a page has. By default 4096 where the rows are known to take 1 GiB or less,

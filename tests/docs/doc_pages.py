@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -72,7 +73,7 @@ def links_of(page: Path) -> list[str]:
 def headings_of(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
-    texts = [inline.content for token, inline in zip(tokens, tokens[1:], strict=False) if token.type == "heading_open"]
+    texts = [inline.content for token, inline in pairwise(tokens) if token.type == "heading_open"]
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in texts}
 
 
