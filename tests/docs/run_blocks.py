@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -79,7 +80,26 @@ def _check_toml(text: str, folder: Path) -> None:
 
 
 def _run_shell(text: str, folder: Path) -> None:
-    command = ["bash", "-euo", "pipefail", "-c", text]
+    """Run the commands one after the other: ours in this process, which is loaded already, all others in a shell."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["semistream"] and words[1] != "run":  # which makes a Spark session of its own
+            _run_command(words[1:])
+        elif words:
+            _run_in_shell(line, folder)
+
+
+def _run_command(arguments: list[str]) -> None:
+    from typer.testing import CliRunner
+
+    from semistream.cli.main import app
+
+    result = CliRunner().invoke(app, arguments, prog_name="semistream")
+    assert result.exit_code == 0, f"code {result.exit_code}\n{result.output}"
+
+
+def _run_in_shell(line: str, folder: Path) -> None:
+    command = ["bash", "-euo", "pipefail", "-c", line]
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     ) as shell:

@@ -24,13 +24,14 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
     folder = tmp_path_factory.mktemp("pages")
     binaries = Path(sys.executable).parent
     arguments = "--master local[2] --conf spark.ui.enabled=false --conf spark.driver.bindAddress=127.0.0.1"
+    arguments += " --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")},
         "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{REPOSITORY / 'src'}{os.pathsep}{Path(__file__).parent}",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts faster and is soon over
-        "PYSPARK_SUBMIT_ARGS": f"{arguments} --conf spark.ui.showConsoleProgress=false pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": arguments,
     }
     program = Path(__file__).with_name("run_blocks.py")
     done = subprocess.run(
