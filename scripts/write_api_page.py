@@ -55,35 +55,35 @@ def page() -> str:
     ordered = [*(name for name in _FIRST if name in names), *(name for name in sorted(names) if name not in _FIRST)]
     parts = [_HEAD]
     for name in ordered:
-        found = getattr(semistream, name)
-        parts.extend(_class(name, found) if inspect.isclass(found) else _callable(f"## `{name}`", name, found))
+        target = getattr(semistream, name)
+        parts.extend(_class(name, target) if inspect.isclass(target) else _callable(f"## `{name}`", name, target))
     parts.extend(_errors())
     return "\n".join(parts)
 
 
-def _class(name: str, found: type) -> Iterator[str]:
+def _class(name: str, target: type) -> Iterator[str]:
     if name in _NOT_MADE_BY_USERS:
         yield f"## `{name}`\n"
-        yield f"{_summary(found)}\n"
+        yield f"{_summary(target)}\n"
     else:
-        yield from _callable(f"## `{name}`", name, found)
-    for member, value in vars(found).items():
+        yield from _callable(f"## `{name}`", name, target)
+    for member, value in vars(target).items():
         if member.startswith("_"):
             continue
         if isinstance(value, property):
             yield f"### `{name}.{member}`\n"
             yield f"A property. {_summary(value)}\n"
-        elif callable(getattr(found, member)):
-            yield from _callable(f"### `{name}.{member}`", f"{name}.{member}", getattr(found, member))
+        elif callable(getattr(target, member)):
+            yield from _callable(f"### `{name}.{member}`", f"{name}.{member}", getattr(target, member))
 
 
-def _callable(heading: str, name: str, found: Callable[..., Any]) -> Iterator[str]:
+def _callable(heading: str, name: str, target: Callable[..., Any]) -> Iterator[str]:
     yield f"{heading}\n"
-    signature = inspect.signature(found)
+    signature = inspect.signature(target)
     parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "self"]
     yield f"```text\n{_call(name, parameters)}\n```\n"
-    yield f"{_summary(found)}\n"
-    explained = _arguments(found) or {each.name: "see above" for each in parameters if _is_named(each.name, found)}
+    yield f"{_summary(target)}\n"
+    explained = _arguments(target) or {each.name: "see above" for each in parameters if _is_named(each.name, target)}
     if unexplained := {parameter.name for parameter in parameters} - set(explained):
         raise SystemExit(f"The docstring of {name} does not explain {', '.join(sorted(unexplained))}: add it to Args.")
     if unknown := set(explained) - {parameter.name for parameter in parameters}:
@@ -111,22 +111,22 @@ def _call(name: str, parameters: list[inspect.Parameter]) -> str:
     return "\n".join([f"{name}(", *(f"    {each}," for each in shown), ")"])
 
 
-def _summary(found: object) -> str:
+def _summary(target: object) -> str:
     """Return the docstring without its list of arguments."""
-    prose = (inspect.getdoc(found) or "").split("\nArgs:\n")[0].strip()
+    prose = (inspect.getdoc(target) or "").split("\nArgs:\n")[0].strip()
     return "\n\n".join(textwrap.fill(paragraph, _WIDTH) for paragraph in prose.split("\n\n"))
 
 
-def _arguments(found: object) -> dict[str, str]:
+def _arguments(target: object) -> dict[str, str]:
     """Return what the docstring says about each argument."""
-    _, _, listed = (inspect.getdoc(found) or "").partition("\nArgs:\n")
+    _, _, listed = (inspect.getdoc(target) or "").partition("\nArgs:\n")
     entries = re.split(r"^    (?=\w+:)", listed, flags=re.MULTILINE)[1:]
     return {name: " ".join(text.split()) for name, _, text in (entry.partition(":") for entry in entries)}
 
 
-def _is_named(parameter: str, found: object) -> bool:
+def _is_named(parameter: str, target: object) -> bool:
     """Say whether the text of a docstring without a list of arguments explains one of them."""
-    return f"`{parameter}`" in _summary(found)
+    return f"`{parameter}`" in _summary(target)
 
 
 def _type(parameter: inspect.Parameter) -> str:
@@ -150,9 +150,9 @@ def _errors() -> Iterator[str]:
     yield "## Errors\n"
     yield "All of them are in `semistream.core.errors` and derive from `ss.SemistreamError`.\n"
     yield "| error | meaning |\n|---|---|"
-    for name, found in sorted(vars(errors).items()):
-        if inspect.isclass(found) and issubclass(found, errors.SemistreamError):
-            yield f"| `{name}` | {_cell(_summary(found))} |"
+    for name, target in sorted(vars(errors).items()):
+        if inspect.isclass(target) and issubclass(target, errors.SemistreamError):
+            yield f"| `{name}` | {_cell(_summary(target))} |"
     yield ""
 
 

@@ -46,13 +46,13 @@ def user_pages() -> list[Path]:
 def blocks_of(page: Path) -> list[Block]:
     """Return the fenced blocks of a page in their order."""
     name = page.relative_to(REPOSITORY).as_posix()
-    found = []
+    blocks = []
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.type == "fence":
             assert token.map is not None
-            found.append(Block(name, token.map[0] + 2, token.info.strip(), token.content, _reason(before)))
-    return found
+            blocks.append(Block(name, token.map[0] + 2, token.info.strip(), token.content, _reason(before)))
+    return blocks
 
 
 def stray_marks(page: Path) -> list[str]:
@@ -80,14 +80,14 @@ def headings_of(page: Path) -> set[str]:
 def _reason(before: Token | None) -> str | None:
     if before is None or before.type != "html_block":
         return None
-    found = _MARK.fullmatch(before.content)
-    return found["reason"].strip() if found else None
+    mark = _MARK.fullmatch(before.content)
+    return mark["reason"].strip() if mark else None
 
 
 def _links(tokens: list[Token]) -> list[str]:
-    found = [
+    own = [
         str(token.attrs.get("href") or token.attrs.get("src"))
         for token in tokens
         if token.type in ("link_open", "image")
     ]
-    return found + [link for token in tokens for link in _links(token.children or [])]
+    return own + [link for token in tokens for link in _links(token.children or [])]

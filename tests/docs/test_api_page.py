@@ -29,12 +29,12 @@ def test_the_page_is_what_the_script_writes(script: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", ["enrich", "join", "MasterTable.build", "MasterTable.merge", "MasterTable.vacuum"])
 def test_every_parameter_has_a_line(name: str) -> None:
-    found = ss
+    target = ss
     for part in name.split("."):
-        found = getattr(found, part)
+        target = getattr(target, part)
     sections = (DOCS / "api.md").read_text(encoding="utf-8").split("\n##")
     section = next(each for each in sections if each.lstrip("# ").startswith(f"`{name}`\n"))
-    parameters = set(inspect.signature(found).parameters) - {"self"}
+    parameters = set(inspect.signature(target).parameters) - {"self"}
     assert {parameter for parameter in parameters if f"| `{parameter}` |" not in section} == set()
 
 

@@ -38,8 +38,8 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
         [sys.executable, str(program), str(folder)], capture_output=True, text=True, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    by_block: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
+    return by_block
 
 
 @pytest.mark.parametrize("block", TO_RUN, ids=lambda block: block.name)

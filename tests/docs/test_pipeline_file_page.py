@@ -35,19 +35,19 @@ format = "noop"
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     """Return the keys of each table, as the reader tells them to its tables while it reads a file that has all."""
-    found: dict[str, set[str]] = {}
+    keys_of_tables: dict[str, set[str]] = {}
 
     class Listening(TomlTable):
         def __init__(self, name: str, values: object, known: Iterable[str]) -> None:
             keys = tuple(known)
-            found.setdefault("[[transform]]" if name.startswith("[[transform]]") else name, set()).update(keys)
+            keys_of_tables.setdefault("[[transform]]" if name.startswith("[[transform]]") else name, set()).update(keys)
             super().__init__(name, values, keys)
 
     monkeypatch.setattr(reading, "TomlTable", Listening)
     monkeypatch.setattr(reading_steps, "TomlTable", Listening)
     read_description(REPOSITORY / "examples" / "pipeline_all_settings.toml")
-    found["[[transform]]"] -= {"on", "within", "time"}  # of drop_duplicates, which the page shows in its line
-    return found
+    keys_of_tables["[[transform]]"] -= {"on", "within", "time"}  # of drop_duplicates, which the page shows in its line
+    return keys_of_tables
 
 
 def _keys(text: str) -> set[str]:

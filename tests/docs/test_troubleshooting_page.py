@@ -23,16 +23,16 @@ QUOTED = [
 @cache
 def _sentences() -> tuple[str, ...]:
     """Return the texts in the sources, with … for what is filled in."""
-    found = []
+    sentences = []
     for file in (REPOSITORY / "src" / "semistream").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.JoinedStr):
-                found.append(
+                sentences.append(
                     "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
                 )
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(node.value)
-    return tuple(found)
+                sentences.append(node.value)
+    return tuple(sentences)
 
 
 @pytest.mark.parametrize("quoted", QUOTED)

@@ -44,9 +44,9 @@ class Environment:
     def with_packages(cls, folder: Path, *requirements: str) -> Environment:
         """Make an environment and install packages into it."""
         venv.create(folder, with_pip=True)
-        found = cls(folder)
-        found.install(*requirements)
-        return found
+        environment = cls(folder)
+        environment.install(*requirements)
+        return environment
 
     def install(self, *requirements: str) -> None:
         """Install packages, in the versions that are tested."""
