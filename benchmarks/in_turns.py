@@ -112,13 +112,13 @@ def main() -> None:
     settings = ("--memory", options.memory, "--master-rows", str(options.master_rows), "--tuples", str(options.tuples))
     folders = (Path(__file__).resolve().parents[1], options.other.resolve())
     algorithms = options.algorithm.split(",")
-    found: dict[str, list[list[float]]] = {}
+    ratios_of: dict[str, list[list[float]]] = {}
     for start in range(0, options.pairs, PAIRS_OF_A_PROCESS):
         pairs = min(PAIRS_OF_A_PROCESS, options.pairs - start)
         for situation, ratios in compare(folders, settings, algorithms, pairs):
-            found.setdefault(situation, []).append(ratios)
+            ratios_of.setdefault(situation, []).append(ratios)
     means = []
-    for situation, each in found.items():
+    for situation, each in ratios_of.items():
         wall, processor = (geometric_mean(ratios) for ratios in zip(*each, strict=True))
         means.append((wall, processor))
         print(f"{situation}: wall {wall:.3f}, processor {processor:.3f}")

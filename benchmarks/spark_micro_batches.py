@@ -18,12 +18,12 @@ from statistics import median
 
 from semistream.core.flat_json import Scalar, as_json
 from semistream_lab.cost.machine import this_machine
-from semistream_lab.peers import results
+from semistream_lab.peers import peer_results
 from semistream_lab.peers.comparison import TurnPlan, compare
 from semistream_lab.peers.contract import Bench
 from semistream_lab.peers.data import PeerData, Situation
-from semistream_lab.peers.registry import Addresses, chosen_peers
-from semistream_lab.peers.session import peers_session
+from semistream_lab.peers.peer_session import peers_session
+from semistream_lab.peers.peers_by_name import Addresses, chosen_peers
 
 Place = tuple[str, int, int]
 """A peer, the rows of its master table and the rows of a batch."""
@@ -47,7 +47,7 @@ def main() -> None:
                     compared = compare(peers, Bench(PeerData(situation, folder), spark), plan, lambda *_: None)
                     for name, error in compared.failures.items():
                         print(f"{name}: {error}")
-                    rows += results.rows(compared.results, this_machine(folder), spark.version)
+                    rows += peer_results.rows(compared.results, this_machine(folder), spark.version)
                     for result in compared.results:
                         place = f"{result.peer}, {master_rows:,} master rows, {batch_rows:,} a batch"
                         print(f"turn {turn + 1}: {place}: {result.median_ms:,.0f} ms, addBatch {result.add_batch_ms}")

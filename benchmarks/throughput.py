@@ -23,7 +23,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.engine.assembly import Assembly
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import ZipfKeys
 from semistream.joining import join
 from semistream.store.contract import MasterStore

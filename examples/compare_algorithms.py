@@ -22,7 +22,7 @@ def main() -> None:
     for name in ("meshjoin", "hybridjoin", "cachejoin"):
         # Every run draws the same keys: a few of them very often, most of them rarely (Zipf's law).
         stream = Workload(ZipfKeys(MASTER_ROWS, 1.0, seed=7))
-        found = measure(
+        result = measure(
             algorithm_named(name),
             store,
             stream,
@@ -31,8 +31,8 @@ def main() -> None:
             profile=PAPERS,  # the costs that are charged: the papers' disk and processor
             accounting="papers",  # count memory as the papers do
         )
-        hits = found.stats.cache_hits / found.stats.tuples_out
-        print(f"{name:<12} {found.service_rate:>10,.0f}  {hits:>10.1%}  {found.stats.read_requests:>13,}")
+        hits = result.stats.cache_hits / result.stats.tuples_out
+        print(f"{name:<12} {result.service_rate:>10,.0f}  {hits:>10.1%}  {result.stats.read_requests:>13,}")
 
 
 if __name__ == "__main__":

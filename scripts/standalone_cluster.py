@@ -70,14 +70,14 @@ def cluster(folder: Path, workers: int, cores: int, memory: str) -> Iterator[str
     environment = _environment(folder)
     with ExitStack() as stack:
         master = _daemon("deploy.master.Master", [], folder / "master.log", environment)
-        url = _told(stack.enter_context(master), _MASTER_STARTED, folder / "master.log")
+        url = _awaited(stack.enter_context(master), _MASTER_STARTED, folder / "master.log")
         started = []
         for number in range(1, workers + 1):
             log = folder / f"worker-{number}.log"
             place = ["--work-dir", str(folder / f"worker-{number}"), "--cores", str(cores), "--memory", memory, url]
             started.append((stack.enter_context(_daemon("deploy.worker.Worker", place, log, environment)), log))
         for worker, log in started:
-            _told(worker, _WORKER_STARTED, log)
+            _awaited(worker, _WORKER_STARTED, log)
         yield url
 
 
@@ -124,14 +124,14 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _told(process: subprocess.Popen[bytes], wanted: re.Pattern[str], log: Path) -> str:
+def _awaited(process: subprocess.Popen[bytes], wanted: re.Pattern[str], log: Path) -> str:
     """Wait until a daemon says in its log that it has started, and return the address that it names."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         ended = process.poll() is not None
         text = log.read_text(errors="replace")
-        if found := wanted.search(text):
-            return found[1]
+        if match := wanted.search(text):
+            return match[1]
         if ended or time.monotonic() > deadline:
             last = "\n".join(text.splitlines()[-20:])
             raise ClusterError(f"{last}\nThe cluster did not start: see why in the lines above, from {log.name}.")
@@ -139,10 +139,10 @@ def _told(process: subprocess.Popen[bytes], wanted: re.Pattern[str], log: Path) 
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise SystemExit(f"{sys.executable} has no PySpark: install it there, or use another Python.")
-    home = Path(found.origin).parent
+    home = Path(spec.origin).parent
     kept = {name: value for name, value in os.environ.items() if not _FOREIGN.fullmatch(name)}
     return {
         **kept,

@@ -9,13 +9,13 @@ from semistream.core.errors import SemistreamError
 if TYPE_CHECKING:
     from semistream.joining import JoinedBatches, join
     from semistream.master_table import MasterTable
-    from semistream.spark.enrich import enrich
+    from semistream.spark.enrichment import enrich
 
 __version__ = "0.1.0"
 __all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join"]
 
 _HOMES = {
-    "enrich": "semistream.spark.enrich",
+    "enrich": "semistream.spark.enrichment",
     "join": "semistream.joining",
     "JoinedBatches": "semistream.joining",
     "MasterTable": "semistream.master_table",

@@ -14,8 +14,8 @@ from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import CostProfile, Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe
-from semistream.engine.stream_input import KeyInput
 from semistream.generator import Workload
 from semistream.store.contract import MasterStore
 
@@ -23,7 +23,7 @@ _WARM_UP_QUEUES = 3.0
 _ENOUGH_QUEUES = 10
 _PARTS = 10
 _ENOUGH_TUPLES = 10_000
-MOST_TUPLES = 400_000_000
+MAX_TUPLES = 400_000_000
 """A measurement ends here even if hardly any tuple passes the disk phase."""
 WITHOUT_A_QUEUE = ("inlj", "oracle")
 """Algorithms that answer tuples as they come."""
@@ -75,14 +75,14 @@ def measure(
     seed: int = 0,
     seconds: float | None = None,
     parameters: Mapping[str, float] | None = None,
-    most_tuples: int = MOST_TUPLES,
+    max_tuples: int = MAX_TUPLES,
     whole_scans: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Join until `tuples` have left after the warm-up, or for `seconds`; on the model clock if a profile is given.
 
     The warm-up fills the queue and lets three times its size leave through the disk phase. With `queues` the
-    measurement goes on until so many times the queue's size has left through the disk phase, or `most_tuples` have
+    measurement goes on until so many times the queue's size has left through the disk phase, or `max_tuples` have
     left in all. With `whole_scans`, for algorithms that read the table in its order, it then goes on to the place in
     the table where it began.
     """
@@ -104,7 +104,7 @@ def measure(
                 break
         before, started = copy(stats), clock.now()
         operations = copy(clock.operations) if isinstance(clock, ModelClock) else None
-        least = min(queues * assembly.sizes.waiting_slots, most_tuples) if fills_a_queue else 0
+        least = min(queues * assembly.sizes.waiting_slots, max_tuples) if fills_a_queue else 0
         moments = [(0, 0.0)]
         scan = max(1, assembly.reader.partition_count) if whole_scans else 1
         for _ in rounds:
@@ -117,7 +117,7 @@ def measure(
                     break
             elif (
                 done >= tuples
-                and (done >= most_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least)
+                and (done >= max_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least)
                 and (stats.read_requests - before.read_requests) % scan == 0
             ):
                 break
@@ -131,7 +131,7 @@ def measure(
         assembly.sizes.waiting_slots,
         before.tuples_out,
         time.perf_counter() - began,
-        peak_memory_bytes=assembly.budget.peak_bytes,
+        peak_memory_bytes=assembly.budget.used_bytes,
         fills_a_queue=fills_a_queue,
         operations=clock.operations.since(operations) if isinstance(clock, ModelClock) and operations else None,
         part_rates=_part_rates(moments),

@@ -16,13 +16,13 @@ from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.partitions import Partitions
-from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader
-from semistream.engine.sizing import Sizes
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.phases.stream_input import KeyInput
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.reading.read_ahead import ReadAhead
+from semistream.engine.sizing.buffer_shares import RunBuffers, run_buffers_for
+from semistream.engine.sizing.sizing import Sizes
 from semistream.generator import ZipfKeys
 from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
@@ -122,12 +122,12 @@ def test_a_prepared_read_brings_what_a_read_does_in_another_thread(tmp_path: Pat
         first, last = np.array([0, 4, store.page_count - 1]), np.array([1, 9, store.page_count - 1])
         prepared = store.prepared_read(first, last)
         with ThreadPoolExecutor(1) as threads:
-            found = threads.submit(prepared.read).result()
+            pages = threads.submit(prepared.read).result()
         expected = store.read(first, last)
-        assert found.codes.tolist() == expected.codes.tolist()
+        assert pages.codes.tolist() == expected.codes.tolist()
         assert prepared.size_bytes == store.ranges_bytes(first, last)
-        assert found.bounds.tolist() == expected.bounds.tolist()
-        picked = np.array([len(found.codes) - 1, 0, 7])
-        assert found.take(picked, ["name"]).equals(expected.take(picked, ["name"]))
+        assert pages.bounds.tolist() == expected.bounds.tolist()
+        picked = np.array([len(pages.codes) - 1, 0, 7])
+        assert pages.take(picked, ["name"]).equals(expected.take(picked, ["name"]))
         with pytest.raises(IndexError):
             store.prepared_read(np.array([0]), np.array([store.page_count]))

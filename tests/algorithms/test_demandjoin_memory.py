@@ -10,7 +10,7 @@ import pytest
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.costs import PAPERS, REMOTE, SSD, CostProfile
-from semistream.engine.buffer_shares import RunBuffers, run_buffers_for
+from semistream.engine.sizing.buffer_shares import RunBuffers, run_buffers_for
 from semistream.generator import AbsentKeys, Workload, ZipfKeys
 from semistream.joining import join
 from semistream.store.memory import MemoryStore
@@ -39,7 +39,7 @@ def measured(
         memory=memory,
         tuples=200_000,
         queues=3,
-        most_tuples=400_000,
+        max_tuples=400_000,
         profile=profile,
         accounting=accounting,
         parameters=parameters,
@@ -48,17 +48,17 @@ def measured(
 
 @pytest.mark.parametrize("accounting", ["papers", "real"])
 def test_a_table_that_fits_is_read_once_and_answers_everything(accounting: str) -> None:
-    found = measured("8MB", accounting=accounting, absent=0.2)
-    assert found.stats.page_reads == 0
-    assert found.stats.cache_hits + found.stats.absent == found.stats.tuples_out
-    assert found.stats.absent > 0.15 * found.stats.tuples_out
-    assert found.peak_memory_bytes <= 8_000_000
+    result = measured("8MB", accounting=accounting, absent=0.2)
+    assert result.stats.page_reads == 0
+    assert result.stats.cache_hits + result.stats.absent == result.stats.tuples_out
+    assert result.stats.absent > 0.15 * result.stats.tuples_out
+    assert result.peak_memory_bytes <= 8_000_000
 
 
 def test_a_table_that_does_not_fit_is_not_held() -> None:
-    found = measured("5MB")
-    assert found.stats.page_reads > 0
-    assert found.cache_tuples < ROWS
+    result = measured("5MB")
+    assert result.stats.page_reads > 0
+    assert result.cache_tuples < ROWS
 
 
 def test_absent_keys_that_are_remembered_wait_less() -> None:
@@ -76,8 +76,8 @@ def test_latencies_pass_while_other_reads_are_on_their_way(profile: CostProfile)
 
 
 def test_a_disk_that_serves_one_request_at_a_time_hides_no_latency() -> None:
-    one = replace(REMOTE, most_in_flight=1)
-    assert measured("2MB", one).service_rate < 0.8 * measured("2MB", replace(REMOTE, most_in_flight=2)).service_rate
+    one = replace(REMOTE, max_in_flight=1)
+    assert measured("2MB", one).service_rate < 0.8 * measured("2MB", replace(REMOTE, max_in_flight=2)).service_rate
 
 
 def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
@@ -89,7 +89,7 @@ def test_buffers_are_as_large_as_latency_wants_and_memory_allows() -> None:
 
 
 def test_a_disk_of_one_request_still_reads_while_pages_are_joined() -> None:
-    one = replace(SSD, most_in_flight=1, probe_seconds=1e-6)
+    one = replace(SSD, max_in_flight=1, probe_seconds=1e-6)
     ahead, alone = measured("2MB", one), measured("2MB", one, parameters={"in_flight": 0})
     assert ahead.service_rate > 1.05 * alone.service_rate
 

@@ -60,7 +60,7 @@ def settings_in_documents() -> Iterator[tuple[str, str, float]]:
 
 
 def test_what_the_documentation_sets_is_there_and_allowed() -> None:
-    found = list(settings_in_documents())
-    assert len(found) > 20
-    for algorithm, name, value in found:
+    documented = list(settings_in_documents())
+    assert len(documented) > 20
+    for algorithm, name, value in documented:
         ALGORITHMS[algorithm].values({name: value})

@@ -10,9 +10,9 @@ from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
 def test_every_algorithm_has_one_line() -> None:
     lines = succeed("algorithms").splitlines()
     for recipe in ALGORITHMS.values():
-        found = [line for line in lines if line.split()[:1] == [recipe.name]]
-        assert len(found) == 1
-        assert recipe.summary in found[0]
+        about = [line for line in lines if line.split()[:1] == [recipe.name]]
+        assert len(about) == 1
+        assert recipe.summary in about[0]
 
 
 def test_unbounded_waiting_is_marked() -> None:

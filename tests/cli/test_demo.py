@@ -75,7 +75,7 @@ def test_the_exit_code_tells_whether_the_proof_holds(
 def _without_spark(monkeypatch: pytest.MonkeyPatch, missing_rows: int) -> None:
     """Let the demo do all but start Spark."""
     from semistream import demo
-    from semistream.spark.progress import BatchProgress
+    from semistream.spark.batch_progress import BatchProgress
 
     batch = BatchProgress("sales", "q", 0, "2026-01-01T00:00:00.000Z", 5_000, 5_000, 0.5, 0.4, 0, ())
 
@@ -84,7 +84,7 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch, missing_rows: int) -> None:
         yield None
 
     monkeypatch.setattr("semistream.cli.interruption.install", lambda: None)
-    monkeypatch.setattr("semistream.spark.session.check_java", lambda: None)
+    monkeypatch.setattr("semistream.spark.spark_session.check_java", lambda: None)
     monkeypatch.setattr("semistream.pipeline.running.session_of", no_session)
     monkeypatch.setattr(demo, "warm_up", lambda *_: None)
     monkeypatch.setattr(demo, "stream_sales", lambda *_: [batch])

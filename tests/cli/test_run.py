@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -17,11 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import fail, flat_objects, succeed
+from rich.console import Console
 
 import semistream as ss
-from semistream.cli import run_rendering
+from semistream.cli import run_screen
 from semistream.generator import products
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 PIPELINE = """
 [pipeline]
@@ -145,7 +147,7 @@ def test_signals_stop_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None
 def test_facts_of_a_batch_tell_rates_hits_reads_memory_and_backlog() -> None:
     counts = {"tuples_out": 1_000, "cache_hits": 600, "read_hits": 300, "absent": 100, "shadow_hits": 50}
     facts = dict(
-        run_rendering.facts_of(
+        run_screen.facts_of(
             _batch(3, **counts, read_requests=20, bytes_read=2_000_000, memory_bytes=10**7, budget_bytes=10**8)
         )
     )
@@ -153,7 +155,8 @@ def test_facts_of_a_batch_tell_rates_hits_reads_memory_and_backlog() -> None:
         "batch": "3 in 0.50 s",
         "in": "1,000 rows, 2,000/s",
         "out": "900 rows, 1,800/s",
-        "hits": "60.0% cache, 30.0% read, 10.0% absent (5.0% more from twice the cache)",
+        "hits": "60.0% cache, 30.0% read, 10.0% absent",
+        "twice the cache": "5.0% more from the cache",
         "reads": "20 of 2.0 MB",
         "memory": "10.0 MB of 100.0 MB",
         "backlog": "7 rows",
@@ -164,9 +167,9 @@ def test_without_a_terminal_there_are_few_plain_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = SimpleNamespace(now=50.0)
-    monkeypatch.setattr(run_rendering, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(run_screen, "time", SimpleNamespace(monotonic=lambda: clock.now))
     description: Any = SimpleNamespace(name="sales", sink=SimpleNamespace(format="noop"))
-    with run_rendering.screen(description) as screen:
+    with run_screen.screen(description) as screen:
         for batch_id in range(100):
             screen.show(_batch(batch_id))
             clock.now += 0.1
@@ -180,10 +183,34 @@ def test_a_terminal_shows_the_last_batch_live(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     description: Any = SimpleNamespace(name="sales", sink=SimpleNamespace(format="noop"))
-    with run_rendering.screen(description) as screen:
+    with run_screen.screen(description) as screen:
         screen.show(_batch(1))
         screen.show(_batch(2, tuples_out=10, cache_hits=10))
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "100.0% cache" in shown.err
-    assert "Waiting for the first batch" in shown.err
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_shows_clock_totals_and_the_master_and_breaks_no_line(columns: int) -> None:
+    moments = iter([0.0, 1.0, 3_700.0, 3_725.0])
+    view = run_screen.View("sales", now=lambda: next(moments))
+    counts = {"tuples_out": 10, "cache_hits": 10, "shadow_hits": 1, "read_requests": 123_456, "bytes_read": 10**9}
+    view.show(_batch(123_456, version=1_234, **counts))
+    view.show(_batch(123_457, version=1_234, **counts))
+    out = Console(width=columns, record=True, file=io.StringIO())
+    out.print(view.drawn())
+    lines = out.export_text().splitlines()
+    facts = {line[:17].strip(): line[17:].strip() for line in lines[1:]}
+    assert lines[0].strip() == "sales  running for 1:02:05"
+    assert facts["total"] == "2,000 rows in, 1,800 out, 0.54/s, 2 batches"
+    assert facts["last batch"] == "ended 0:00:25 ago"
+    assert facts["master"] == "version 1234"
+    assert all(facts), "no value goes on in a line of its own"
+
+
+def test_a_terminal_shows_a_clock_while_the_first_batch_is_awaited() -> None:
+    moments = iter([0.0, 75.0])
+    out = Console(width=80, record=True, file=io.StringIO())
+    out.print(run_screen.View("sales", now=lambda: next(moments)).drawn())
+    assert out.export_text().splitlines() == ["sales  running for 0:01:15", "Waiting for the first batch."]

@@ -16,9 +16,9 @@ from semistream.core.errors import UnknownColumnError
 from semistream.store.contract import MasterStore, PageSet
 
 
-def rows_of(found: PageSet, columns: Sequence[str]) -> list[dict[str, object]]:
+def rows_of(pages: PageSet, columns: Sequence[str]) -> list[dict[str, object]]:
     """Return all rows of a page set."""
-    rows: list[dict[str, object]] = found.take(np.arange(len(found.codes)), columns).to_pylist()
+    rows: list[dict[str, object]] = pages.take(np.arange(len(pages.codes)), columns).to_pylist()
     return rows
 
 
@@ -88,24 +88,24 @@ class StoreContract(ABC):
         assert ((pages >= 0) & (pages < store.page_count)).all()
 
     def test_codes_ascend_inside_each_range(self, store: MasterStore) -> None:
-        found = read(store, (5, 9), (0, 2))
-        assert found.bounds.tolist()[0] == 0
-        assert found.bounds[-1] == len(found.codes)
-        for start, end in zip(found.bounds[:-1], found.bounds[1:], strict=True):
-            assert (np.diff(found.codes[start:end]) > 0).all()
+        pages = read(store, (5, 9), (0, 2))
+        assert pages.bounds.tolist()[0] == 0
+        assert pages.bounds[-1] == len(pages.codes)
+        for start, end in zip(pages.bounds[:-1], pages.bounds[1:], strict=True):
+            assert (np.diff(pages.codes[start:end]) > 0).all()
 
     def test_ranges_come_in_the_order_given_and_may_overlap_and_repeat(self, store: MasterStore) -> None:
         ranges = [(7, 9), (8, 8), (0, 3), (7, 9), (2, 2)]
-        found = read(store, *ranges)
+        pages = read(store, *ranges)
         alone = [rows_of(read(store, one), store.schema.names) for one in ranges]
-        assert np.diff(found.bounds).tolist() == [len(rows) for rows in alone]
-        assert rows_of(found, store.schema.names) == [row for rows in alone for row in rows]
+        assert np.diff(pages.bounds).tolist() == [len(rows) for rows in alone]
+        assert rows_of(pages, store.schema.names) == [row for rows in alone for row in rows]
 
     def test_take_gives_rows_in_the_order_asked_and_only_the_columns_asked(self, store: MasterStore) -> None:
-        found = read(store, (3, 8), (1, 1))
-        everything = rows_of(found, ["price", "id"])
+        pages = read(store, (3, 8), (1, 1))
+        everything = rows_of(pages, ["price", "id"])
         wanted = np.array([len(everything) - 1, 0, 17, 17, 3, 40])
-        taken = found.take(wanted, ["price", "id"])
+        taken = pages.take(wanted, ["price", "id"])
         assert taken.schema.names == ["price", "id"]
         assert taken.to_pylist() == [everything[row] for row in wanted]
 
@@ -125,17 +125,17 @@ class StoreContract(ABC):
         assert read(store, (0, 3)).size_bytes > 0
 
     def test_a_page_set_outlives_its_store(self, store: MasterStore) -> None:
-        found = read(store, (2, 4))
-        before = rows_of(found, ["id"])
+        pages = read(store, (2, 4))
+        before = rows_of(pages, ["id"])
         store.close()
-        assert rows_of(found, ["id"]) == before
+        assert rows_of(pages, ["id"]) == before
 
     def test_several_threads_may_read_at_once(self, store: MasterStore) -> None:
         ranges = [(page, min(page + 3, store.page_count - 1)) for page in range(store.page_count)]
         expected = [rows_of(read(store, one), store.schema.names) for one in ranges]
         with ThreadPoolExecutor(4) as threads:
-            found = threads.map(lambda one: rows_of(read(store, one), store.schema.names), ranges)
-            assert list(found) == expected
+            rows = threads.map(lambda one: rows_of(read(store, one), store.schema.names), ranges)
+            assert list(rows) == expected
 
     def test_all_rows_of_a_key_are_on_one_page(self) -> None:
         ids = np.repeat(np.arange(200), np.arange(200) % 13 * 9)
@@ -161,9 +161,9 @@ class StoreContract(ABC):
             store = self.make(keyed, key)
             pages = store.locate(codes_of(store, keyed))
             for page in range(0, store.page_count, 5):
-                found = rows_of(read(store, (page, page)), keyed.schema.names)
+                stored = rows_of(read(store, (page, page)), keyed.schema.names)
                 expected = keyed.filter(pa.array(pages == page)).to_pylist()
-                assert sorted(found, key=repr) == sorted(expected, key=repr)
+                assert sorted(stored, key=repr) == sorted(expected, key=repr)
 
     def test_a_store_can_be_closed_by_a_with_statement(self, rows: pa.Table) -> None:
         with self.make(rows, "id") as store:

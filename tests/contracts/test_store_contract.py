@@ -11,7 +11,7 @@ from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
-from semistream.store.paged_file import PagedFileStore, build
+from semistream.store.paged import PagedFileStore, build
 from semistream.store.throttling import ThrottlingStore
 
 

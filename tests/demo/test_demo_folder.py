@@ -8,7 +8,7 @@ import pytest
 
 from semistream.core.errors import ConcurrentWriteError, InvalidSettingError
 from semistream.demo import DemoFolder
-from semistream.spark.session import CheckpointInUseError, CheckpointLock
+from semistream.spark.spark_session import CheckpointInUseError, CheckpointLock
 
 
 def _written(path: Path) -> DemoFolder:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.demo import DemoSettings, DemoSummary, Proof
 from semistream.demo.charts import Chart, Series
-from semistream.demo.page import charts_of
-from semistream.spark.progress import BatchProgress
+from semistream.demo.demo_page import charts_of
+from semistream.spark.batch_progress import BatchProgress
 from semistream.spark.statistics import BatchStatistics
 
 
@@ -124,9 +124,9 @@ def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> No
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
-def test_a_proof_holds_only_if_nothing_differs(expected: int, found: int, missing: int, unexpected: int) -> None:
-    proof = Proof(expected, found, missing, unexpected)
-    assert proof.holds == (expected == found > 0 and missing == unexpected == 0)
+def test_a_proof_holds_only_if_nothing_differs(expected: int, actual: int, missing: int, unexpected: int) -> None:
+    proof = Proof(expected, actual, missing, unexpected)
+    assert proof.holds == (expected == actual > 0 and missing == unexpected == 0)
     assert proof.sentence.startswith("Proved" if proof.holds else "The proof failed")
     assert re.fullmatch(r"[^\n]+\.", proof.sentence)
 

@@ -26,9 +26,9 @@ from semistream.demo import (
     stream_sales,
     warm_up,
 )
-from semistream.demo.page import page
+from semistream.demo.demo_page import page
 from semistream.master_table import MasterTable
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -85,11 +85,11 @@ def test_every_batch_is_shown_and_counted(finished: Finished) -> None:
 
 def test_the_page_needs_nothing_but_itself(finished: Finished) -> None:
     text = page(finished.summary, finished.proof, finished.batches)
-    found = _Elements(text)
-    assert "script" not in found.names
-    assert "link" not in found.names
+    elements = _Elements(text)
+    assert "script" not in elements.names
+    assert "link" not in elements.names
     assert not re.search(r"\b(https?:|//|@import|url\()", text.replace("<!--", ""))
-    for target in found.targets:
+    for target in elements.targets:
         assert (finished.folder.path / target).exists(), target
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import LeastFrequentOverwrite, LessUsedOverwrite, RandomOverwrite
 
 ENTRIES = 400

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.resident_pages import ResidentPages
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.tuple_cache import HotRows, TupleCache
+from semistream.engine.cache.cache_stages import CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cache.resident_pages import ResidentPages
+from semistream.engine.cache.tuple_cache import HotRows, TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import BlockUtility
 
 COLUMNS = pa.schema([("v", pa.int64())])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
 
 
 def admit(cache: TupleCache, codes: list[int], worth: list[int]) -> int:

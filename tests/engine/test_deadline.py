@@ -11,9 +11,9 @@ from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS, SSD, CostProfile
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.deadline import Deadline
-from semistream.engine.stream_input import KeyInput
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.phases.stream_input import KeyInput
+from semistream.engine.waiting.deadline import Deadline
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.generator import ArrivalSource, IntermittentArrivals, Workload, ZipfKeys
 from semistream.policies.phasing import WithinDeadline
 from semistream.store.memory import MemoryStore
@@ -79,8 +79,8 @@ def test_overdue_are_those_that_entered_half_a_deadline_ago() -> None:
     for moment in range(8):
         queue.add(np.array([moment]), np.array([moment % 2], dtype=np.int32), np.array([moment]))
         clock.sleep_until(float(moment))
-        entered = deadline.overdue_before()
-        assert entered == max(0, moment - 5 + 1)
+        deadline.note()
+        assert deadline.overdue_before() == max(0, moment - 5 + 1)
     assert deadline.waits_of(np.array([0])) == (4, 7.0)
     queue.drain(np.array([0]))
     assert deadline.waits_of(np.array([0])) == (0, 0.0)

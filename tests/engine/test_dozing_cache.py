@@ -7,10 +7,10 @@ import pytest
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.balance import MemoryBalance
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import Drained, WaitingTuples
+from semistream.engine.cache.balance import MemoryBalance
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
 from semistream.policies.contract import Queue
 from semistream.store.memory import MemoryStore
@@ -63,7 +63,7 @@ def test_a_full_cache_that_answers_nothing_is_asked_seldom_and_learns_from_few_r
     cache = Cache(one_in=one_in)
     cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
     assert len(cache.learn()) == pytest.approx(READS / one_in, rel=0.25)
-    looks = [cache.stage.looks() for _ in range(1000)]
+    looks = [cache.stage.decide_to_look() for _ in range(1000)]
     assert sum(looks) == pytest.approx(1000 / one_in, rel=0.25)
     distances = np.diff(np.flatnonzero(looks))
     assert len(set(distances.tolist())) > 1, "pages that come in their order would always be the same ones"
@@ -84,7 +84,7 @@ def test_any_other_cache_is_always_asked_and_learns_from_each_read(
 ) -> None:
     cache = Cache(one_in=one_in, entries=entries)
     cache.pass_windows(windows, answered)
-    assert all(cache.stage.looks() for _ in range(100))
+    assert all(cache.stage.decide_to_look() for _ in range(100))
     matches = cache.learn()
     assert matches[:1] == [3]
     if entries == ENTRIES:
@@ -97,7 +97,7 @@ def test_it_wakes_up_as_soon_as_it_answers_more() -> None:
     assert cache.stage.is_dozing
     cache.pass_window(WINDOW // 10)
     assert not cache.stage.is_dozing
-    assert all(cache.stage.looks() for _ in range(100))
+    assert all(cache.stage.decide_to_look() for _ in range(100))
 
 
 def test_it_goes_on_to_doze_when_it_answers_even_less() -> None:

@@ -12,9 +12,9 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.engine.assembly import Assembly
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.stream_input import KeyInput
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import Workload, ZipfKeys
 from semistream.policies.caching import LessUsedOverwrite
 from semistream.policies.caching.frequency_sketch import FrequencySketch

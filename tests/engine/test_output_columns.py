@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.errors import InvalidSettingError, NameClashError, UnknownColumnError
-from semistream.engine.output_plan import plan_output
+from semistream.engine.output.output_plan import plan_output
 
 STREAM = pa.schema([pa.field("id", pa.int64(), nullable=False), ("amount", pa.int32()), ("name", pa.string())])
 MASTER = pa.schema(

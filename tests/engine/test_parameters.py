@@ -28,9 +28,9 @@ def test_a_flag_is_a_bool_whichever_way_no_is_written(given: float) -> None:
 
 @pytest.mark.parametrize("given", [7, 7.0, np.int64(7)])
 def test_a_whole_number_is_an_int_whichever_way_it_is_written(given: float) -> None:
-    found = Values("some", named(PARTS), {"parts": given})[PARTS]
-    assert type(found) is int
-    assert found == 7
+    value = Values("some", named(PARTS), {"parts": given})[PARTS]
+    assert type(value) is int
+    assert value == 7
 
 
 @pytest.mark.parametrize(

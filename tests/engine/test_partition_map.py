@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.engine.partitions import Partitions
+from semistream.engine.reading.page_groups import Partitions
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore

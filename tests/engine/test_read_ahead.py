@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from semistream.core.clock import ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
-from semistream.engine.joined_pages import JoinedPages
-from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.partitions import Partitions, Runs
-from semistream.engine.read_ahead import ReadAhead
-from semistream.engine.reader import PartitionReader
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.joined_pages import JoinedPages
+from semistream.engine.reading.measured_costs import MeasuredCosts
+from semistream.engine.reading.page_groups import Partitions, Runs
+from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
@@ -173,6 +173,78 @@ def test_a_reader_that_is_forgotten_ends_its_threads() -> None:
             return
         time.sleep(0.01)
     raise AssertionError("threads are left")
+
+
+def test_several_buffers_are_loaded_at_the_same_time() -> None:
+    ahead = ReadAhead(reader_of(MeetingStore(table(), 2)), WallClock(), buffers=2)
+    assert ahead.first_loaded() is None
+    for buffer, partition in zip(ahead.free_buffers(), (3, 8), strict=True):
+        ahead.load(buffer, np.array([partition]))
+    assert (ahead.free_buffers(), ahead.loading()) == ([], (3, 8))
+    found = [ahead.first_loaded() for _ in range(2)]
+    ahead.close()
+    assert sorted((int(partition[0]), int(pages.codes[0])) for partition, pages in found) == [(3, 15), (8, 40)]
+    assert ahead.free_buffers() == [0, 1]
+
+
+class StuckStore(WrappingStore):
+    """A store that reads one page only when it is let go."""
+
+    def __init__(self, inside: MasterStore, page: int) -> None:
+        super().__init__(inside)
+        self._page = page
+        self.go = threading.Event()
+
+    def read(self, first_pages: np.ndarray, last_pages: np.ndarray) -> PageSet:
+        if self._page in first_pages:
+            assert self.go.wait(30)
+        return self.inside.read(first_pages, last_pages)
+
+
+def test_the_buffer_that_is_loaded_first_comes_first() -> None:
+    store = StuckStore(table(), 3)
+    ahead = ReadAhead(reader_of(store), WallClock(), buffers=2)
+    ahead.load(0, np.array([3]))
+    ahead.load(1, np.array([8]))
+    assert ahead.first_loaded()[0].tolist() == [8]
+    assert ahead.loading() == (3,)
+    store.go.set()
+    assert ahead.first_loaded()[0].tolist() == [3]
+    ahead.close()
+
+
+def test_a_read_that_hangs_does_not_keep_who_has_set_a_limit() -> None:
+    store = StuckStore(table(), 3)
+    ahead = ReadAhead(reader_of(store), WallClock(), buffers=2)
+    ahead.load(0, np.array([3]))
+    ahead.close(0.01)
+    assert ahead.is_loading
+    store.go.set()
+
+
+def test_the_error_of_a_load_reaches_the_caller_and_frees_the_buffer() -> None:
+    ahead = ReadAhead(reader_of(FaultyStore(table(), fail_on_read=1)), WallClock(), buffers=2)
+    ahead.load(0, np.array([1]))
+    with pytest.raises(InjectedFaultError):
+        ahead.first_loaded()
+    assert not ahead.is_loading
+    ahead.close()
+
+
+@pytest.mark.parametrize("probe_seconds", [1e-6, 1.0])
+def test_on_the_model_clock_buffers_have_turns_and_the_longer_of_load_and_join_passes(probe_seconds: float) -> None:
+    clock, store = ModelClock(SSD), table()
+    ahead = ReadAhead(PartitionReader(store, Partitions(store, 1), clock, JoinStats()), clock, buffers=2)
+    load_seconds = SSD.seek_seconds / 2 + store.range_bytes(3, 3) / SSD.bytes_per_second
+    turns = []
+    for round_number in range(1, 5):
+        turns += ahead.free_buffers()
+        ahead.load(turns[-1], np.array([3]))
+        assert ahead.first_loaded()[1].codes.tolist() == [15, 16, 17, 18, 19]
+        clock.advance(probe_seconds)
+        ahead.end_join()
+        assert clock.now() == pytest.approx(round_number * max(load_seconds, probe_seconds))
+    assert turns == [0, 1, 0, 1]
 
 
 @fixed

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.stream_rows import StreamRows
-from semistream.engine.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.rows.stream_rows import StreamRows
 from semistream.policies.caching import LeastFrequentOverwrite, RandomOverwrite
 
 SCHEMA = pa.schema(

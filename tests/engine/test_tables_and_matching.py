@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.code_table import CodeTable
-from semistream.engine.gather import concatenate, gather, group
-from semistream.engine.matching import count_matches, match, run_lengths
+from semistream.core.code_table import CodeTable
+from semistream.engine.reading.matching import count_matches, match, run_lengths
+from semistream.engine.rows.gather import concatenate, gather, group
 from semistream.store.sparse_index import SparseIndex
 
 LOW, HIGH = -(2**63), 2**63 - 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
+from semistream.policies.contract import Moment
 from semistream.policies.page_choice import AtPosition
 
 
@@ -155,7 +156,7 @@ def test_the_position_is_right_even_when_a_stream_lets_old_tuples_wait_as_long_a
         while waiting.count < capacity:
             late = random.random() < 0.3 or waiting.oldest_lag() < 4 * capacity
             enter(int(pages - 1 - random.integers(0, 2)) if late else waiting.oldest())
-        page = int(choice.choose(waiting, input_pending=True)[0])
+        page = int(choice.choose(waiting, Moment(input_pending=True))[0])
         if waiting.oldest_lag() >= 4 * capacity:
             assert page == model.by_age()[0]
         else:

@@ -10,13 +10,13 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.segmented_columns import SegmentedColumns
-from semistream.engine.stream_input import Chunk
-from semistream.engine.stream_rows import StreamRows
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import Drained, WaitingTuples
-from semistream.engine.waits import Waits
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.phases.stream_input import Chunk
+from semistream.engine.rows.segmented_columns import SegmentedColumns
+from semistream.engine.rows.stream_rows import StreamRows
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
+from semistream.engine.waiting.waits import Waits
 from semistream.policies.caching import AboveThreshold, RandomOverwrite
 from semistream.policies.contract import Queue
 from semistream.store.memory import MemoryStore

@@ -19,7 +19,6 @@ from semistream.core.errors import BudgetTooSmallError, RowTooLargeError
 from semistream.core.keys import KeyCodec, KeyCodes
 from semistream.core.stats import JoinStats
 from semistream.engine.loop import JoinLoop
-from semistream.engine.side_by_side import SideBySideLoop
 from semistream.joining import join
 from semistream.store.contract import MasterStore
 from semistream.testing import assert_same_rows, joined_rows, reference_join
@@ -160,7 +159,6 @@ def standstill_fails(rounds_without_progress: int = 400) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JoinLoop, "rounds", watch(JoinLoop.rounds))
-        patch.setattr(SideBySideLoop, "rounds", watch(SideBySideLoop.rounds))
         yield
 
 

@@ -51,9 +51,9 @@ def is_enough(memory: int, kind: str, store: MasterStore, algorithm: str) -> Bud
 
 
 def advised_bytes(error: BudgetTooSmallError) -> int:
-    found = re.search(r"give at least about ([0-9.]+ \w+)\.$", str(error))
-    assert found, str(error)
-    return parse_bytes(found[1])
+    match = re.search(r"give at least about ([0-9.]+ \w+)\.$", str(error))
+    assert match, str(error)
+    return parse_bytes(match[1])
 
 
 @pytest.mark.parametrize("algorithm", [name for name in ALGORITHMS if name != "oracle"])
@@ -91,9 +91,9 @@ def test_following_the_advice_of_a_row_that_is_too_large_is_enough(algorithm: st
     for _ in range(2):
         with pytest.raises(RowTooLargeError) as raised:
             list(join(stream, table, on="id", algorithm=algorithm, memory=memory))
-        found = re.search(r"give at least ([0-9.]+ \w+)\.$", str(raised.value))
-        assert found, str(raised.value)
-        memory = parse_bytes(found[1])
+        match = re.search(r"give at least ([0-9.]+ \w+)\.$", str(raised.value))
+        assert match, str(raised.value)
+        memory = parse_bytes(match[1])
         if "stream row" in str(raised.value):
             break
     rows = sum(batch.num_rows for batch in join(stream, table, on="id", algorithm=algorithm, memory=memory))

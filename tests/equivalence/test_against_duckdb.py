@@ -73,11 +73,11 @@ def test_rows_are_those_of_duckdb(
         joined = join(
             batches_of(sales, 7000), store, on=key, how="left", algorithm=algorithm, memory="600KB", suffix="_1"
         )
-        found = joined.read_all().sort_by("sale")
+        rows = joined.read_all().sort_by("sale")
     assert_counters_add_up(joined.stats, STREAM_ROWS)
     for name in expected.schema.names:
         assert (
-            found.column(name)
+            rows.column(name)
             .combine_chunks()
-            .equals(expected.column(name).cast(found.schema.field(name).type).combine_chunks())
+            .equals(expected.column(name).cast(rows.schema.field(name).type).combine_chunks())
         ), name

@@ -88,9 +88,9 @@ def assert_joined(
             parameters=parameters_of(algorithm, profile),
         )
         batches = list(joined)
-    found = pa.Table.from_batches(batches, schema=joined.schema)
+    rows_out = pa.Table.from_batches(batches, schema=joined.schema)
     expected = reference_join(_shortened(stream), _shortened(rows), on={"key": "key"}, how=how)
-    assert_same_rows(joined_rows(_shortened(found)), expected)
+    assert_same_rows(joined_rows(_shortened(rows_out)), expected)
     return max((batch.nbytes for batch in batches), default=0)
 
 
@@ -133,9 +133,9 @@ def test_one_tuple_with_a_hundred_thousand_matches_leaves_in_pieces(algorithm: s
     rows = pa.table({"key": np.append(np.arange(500), np.full(matches, 250)), "number": np.arange(matches + 500)})
     stream = pa.table({"key": [250, 3, 250], "note": ["n" * 50_000, "short", "m"]})
     store = MemoryStore(rows, "key", on_duplicate="all")
-    held = found = 0
+    held = rows_out = 0
     for batch in join(stream, store, on="key", algorithm=algorithm, memory=budget):
         held = max(held, batch.nbytes)
-        found += batch.num_rows
-    assert found == 2 * (matches + 1) + 1
+        rows_out += batch.num_rows
+    assert rows_out == 2 * (matches + 1) + 1
     assert held <= budget // 8

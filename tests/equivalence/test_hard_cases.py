@@ -66,8 +66,8 @@ def test_the_matches_of_one_tuple_may_leave_in_several_batches(algorithm: str) -
     keys = np.random.default_rng(0).integers(0, 11, 400)
     output, _, _ = run_join(lambda: [batch(id=keys, row=np.arange(400))], store, on="id", algorithm=algorithm)
     assert output is not None
-    found = sorted(zip(output.column("row").to_pylist(), output.column("v").to_pylist(), strict=True))
-    assert found == [(row, int(key) * 4 + number) for row, key in enumerate(keys) for number in range(4)]
+    rows = sorted(zip(output.column("row").to_pylist(), output.column("v").to_pylist(), strict=True))
+    assert rows == [(row, int(key) * 4 + number) for row, key in enumerate(keys) for number in range(4)]
 
 
 @pytest.mark.parametrize(("ours", "matches"), [(pa.uint64(), 1), (pa.int64(), 0)])

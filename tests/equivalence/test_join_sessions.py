@@ -11,8 +11,8 @@ from equivalence_runs import every_algorithm, every_how, time_limit
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import MemoryBudget
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.output_plan import plan_output
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.output.output_plan import plan_output
 from semistream.joining import JoinSession
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
@@ -64,8 +64,8 @@ def test_each_run_gives_its_own_rows(store: MasterStore, algorithm: str, how: st
         for seed, rows in enumerate([700, 0, 1, 5000, 40]):
             sales = stream(seed, rows)
             batches = list(joining.run(sales.to_batches(max_chunksize=300)))
-            found = pa.Table.from_batches(batches, schema=joining.plan.schema)
-            assert_same_rows(joined_rows(found), reference_join(sales, master(), on={"key": "key"}, how=how))
+            joined = pa.Table.from_batches(batches, schema=joining.plan.schema)
+            assert_same_rows(joined_rows(joined), reference_join(sales, master(), on={"key": "key"}, how=how))
     assert joining.stats.tuples_in == joining.stats.tuples_out == 5741
 
 
@@ -106,6 +106,6 @@ def test_hot_rows_of_one_cache_warm_another(store: MasterStore) -> None:
     new = session(store, "cachejoin", memory=2_000_000)
     assert sum(map(new.warm, hot)) == cached.cache.count
     batches = list(new.run(sales.to_batches()))
-    found = pa.Table.from_batches(batches, schema=new.plan.schema)
-    assert_same_rows(joined_rows(found), reference_join(sales, master(), on={"key": "key"}, how="left"))
+    joined = pa.Table.from_batches(batches, schema=new.plan.schema)
+    assert_same_rows(joined_rows(joined), reference_join(sales, master(), on={"key": "key"}, how="left"))
     assert new.stats.cache_hits > 0.9 * (old.stats.cache_hits - new.stats.cache_hits)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, RowTooLargeError
-from semistream.engine.output_plan import plan_output
+from semistream.engine.output.output_plan import plan_output
 from semistream.joining.ordered_session import OrderedSession
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore

@@ -13,7 +13,7 @@ import pytest
 from semistream.core.errors import CorruptTableError, MasterNotFoundError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import manifest
+from semistream.store.paged.versions import manifest
 
 
 class AfterLink(System):
@@ -49,8 +49,8 @@ def rows(count: int, text: str) -> pa.Table:
 
 def values(table: MasterTable) -> list[str]:
     with table.open() as store:
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        texts: list[str] = found.take(np.arange(len(found.codes)), ["v"]).column(0).to_pylist()
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        texts: list[str] = pages.take(np.arange(len(pages.codes)), ["v"]).column(0).to_pylist()
         return texts
 
 
@@ -156,7 +156,7 @@ def test_restore_goes_back_by_a_new_version(table: MasterTable) -> None:
 def test_a_writer_whose_files_were_taken_away_commits_nothing(
     table: MasterTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from semistream.store.paged_file import new_version
+    from semistream.store.paged.versions import new_version
 
     check = new_version.check_sizes
 

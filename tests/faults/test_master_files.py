@@ -25,8 +25,9 @@ from semistream.core.errors import (
     SemistreamError,
 )
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, manifest, pins
-from semistream.store.paged_file.locks import WriterLock
+from semistream.store.paged import PagedFileStore
+from semistream.store.paged.versions import manifest, pins
+from semistream.store.paged.versions.locks import WriterLock
 
 
 def rows(count: int = 3000, text: str = "row") -> pa.Table:
@@ -40,16 +41,16 @@ def table(tmp_path: Path) -> MasterTable:
 
 
 def only(table: MasterTable, pattern: str) -> Path:
-    (found,) = table.path.glob(pattern)
-    return found
+    (path,) = table.path.glob(pattern)
+    return path
 
 
 def everything(table: MasterTable) -> list[dict[str, object]]:
     with table.open() as store:
         if not store.page_count:
             return []
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        content: list[dict[str, object]] = found.take(np.arange(store.row_count), ["id", "text"]).to_pylist()
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        content: list[dict[str, object]] = pages.take(np.arange(store.row_count), ["id", "text"]).to_pylist()
         return content
 
 
@@ -280,7 +281,8 @@ def test_leftovers_of_a_killed_build_are_removed_by_the_next(table: MasterTable)
     script = """
 import os, sys
 import pyarrow as pa
-from semistream.store.paged_file import build, page_index
+from semistream.store.paged import build
+from semistream.store.paged.versions import page_index
 def die(*_):
     os.kill(os.getpid(), 9)
 page_index.write_index.__globals__["write_durably"] = die

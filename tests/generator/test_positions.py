@@ -25,10 +25,10 @@ from semistream.generator import (
     Workload,
     ZipfKeys,
 )
-from semistream.generator.keys import MasterKeySource
 from semistream.generator.randomness import UniformNumbers
 from semistream.generator.sales import SALES_SCHEMA
 from semistream.generator.sales_plan import ARRIVALS
+from semistream.generator.stream_keys import MasterKeySource
 from semistream_lab.workload import DriftingKeys, record, replay
 
 FAR = 10**12

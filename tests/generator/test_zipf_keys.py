@@ -49,13 +49,13 @@ def test_a_rank_begins_where_the_sum_of_the_ranks_before_it_ends(exponent: float
     near_the_border = [2, 3, 1000, HEAD_RANKS - 1, HEAD_RANKS, HEAD_RANKS + 1, HEAD_RANKS + 2, 500_000, key_count]
     spread = np.random.default_rng(5).integers(2, key_count, 10_000)
     ranks = np.concatenate([near_the_border, spread]).astype(np.int64)
-    found = np.empty_like(ranks)
+    drawn = np.empty_like(ranks)
     law = DiscreteZipf(key_count, exponent)
     begin, width = sums[ranks - 2], weights[ranks - 1]
-    law.ranks_into(((begin + width * 1e-4) / total).astype(np.float64), found)
-    np.testing.assert_array_equal(found, ranks)
-    law.ranks_into(((begin - width * 1e-4) / total).astype(np.float64), found)
-    np.testing.assert_array_equal(found, ranks - 1)
+    law.ranks_into(((begin + width * 1e-4) / total).astype(np.float64), drawn)
+    np.testing.assert_array_equal(drawn, ranks)
+    law.ranks_into(((begin - width * 1e-4) / total).astype(np.float64), drawn)
+    np.testing.assert_array_equal(drawn, ranks - 1)
 
 
 def test_the_papers_generator_draws_the_hottest_key_less_often_than_zipf() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from semistream.algorithms.parameters import READ_BYTES
 from semistream.algorithms.registry import ALGORITHMS
+from semistream.algorithms.shared_parameters import READ_BYTES
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
@@ -20,10 +20,10 @@ from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
 from semistream.engine.parameters import Values, named
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe, Setting
-from semistream.engine.split import AsSuits, Bytes, Split
-from semistream.engine.stream_input import KeyInput
-from semistream.policies.contract import PageChoice, Queue
+from semistream.engine.sizing.split import AsSuits, Bytes, Split
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
 
@@ -55,13 +55,13 @@ class Trace:
     reads: list[tuple[int, int]]
     """First and last page of each request, as the store saw them, with those before the first tuple."""
     served: list[tuple[int, int]]
-    """The partition of each read of the disk phase and how many tuples it answered."""
+    """The page group of each read of the disk phase and how many tuples it answered."""
     waiting: list[int]
     """How many tuples waited after each of these reads."""
     entered: list[int]
     """How many tuples had entered the queue when it came."""
     merges: bool
-    """Reads bring runs of partitions."""
+    """Reads bring runs of page groups."""
     stats: JoinStats
     assembly: Assembly
 
@@ -129,27 +129,19 @@ class _Watched(PageChoice):
 
     def __init__(self, inside: PageChoice) -> None:
         self.inside = inside
-        self.needs_positions = inside.needs_positions
-        self.needs_youngest = inside.needs_youngest
-        self.needs_since = inside.needs_since
-        self.sequential = inside.sequential
-        self.merges = inside.merges
-        self.buffers = inside.buffers
+        self.declare_as(inside)
         self.served: list[tuple[int, int]] = []
         self.waiting: list[int] = []
         self.entered: list[int] = []
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
-        return self.inside.choose(queue, input_pending=input_pending)
-
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
-        return self.inside.choose_for(buffer, queue, taken)
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
+        return self.inside.choose(queue, moment)
 
     def following(self, reads: int) -> list[Int64Array]:
         return self.inside.following(reads)
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
-        self.served.append((partition, matches))
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
+        self.served.append((page_group, matches))
         self.waiting.append(queue.count)
         self.entered.append(queue.entered)
-        self.inside.after_read(partition, matches, queue)
+        self.inside.after_read(page_group, matches, queue)

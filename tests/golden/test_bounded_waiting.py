@@ -36,7 +36,7 @@ BOUNDS = {
     # The buffer between the phases waits, too. With two buffers every other read goes to the young end.
     "p-cachejoin": 3.0 * (SLOTS + HANDOVER) / SLOTS,
     "op-cachejoin": 6.0 * (SLOTS + HANDOVER) / SLOTS,
-    # A partition whose oldest tuple has waited for three times the slots is in the next plan; the plan before it, and
+    # A page group whose oldest tuple has waited for three times the slots is in the next plan; the plan before it, and
     # the reads of the plan, come first.
     "demandjoin": 5.0,
     "oracle": 0.0,

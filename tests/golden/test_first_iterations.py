@@ -41,7 +41,7 @@ def test_meshjoin_passes_every_page_and_takes_an_equal_part_each_time() -> None:
 
 
 def test_r_meshjoin_does_so_with_a_disk_buffer_of_its_own_size() -> None:
-    # Reads of two pages, so five partitions and w = 4.
+    # Reads of two pages, so five page groups and w = 4.
     # 0:17 1:3 2:38 3:18 → pages 0 and 1 → 1.     4:3 5:9 6:20 7:2 → pages 2 and 3 → 5.
     # 8:3 9:40 10:5 11:3 → pages 4 and 5 → 0 3 6. 12:25 13:4 14:17 15:12 → pages 6 and 7 → 12.
     trace = run_trace("r-meshjoin", slots=20, parameters={"read_bytes": 800})

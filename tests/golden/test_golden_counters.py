@@ -135,7 +135,7 @@ def test_counters_and_reads_are_as_fixed(algorithm: str) -> None:
     assert stats.page_reads == len(pages)
     assert stats.read_requests == len(trace.reads)
     assert stats.bytes_read == 400 * len(pages)
-    if not trace.merges:  # runs are not told partition by partition
+    if not trace.merges:  # runs are not told page group by page group
         assert sum(answered for _, answered in trace.served) == stats.read_hits
 
 

@@ -48,8 +48,8 @@ def main(folder: Path) -> None:
 
 def _executors(spark: SparkSession) -> list[str]:
     """Return the ids of the executors besides the driver."""
-    found = spark.sparkContext._jsc.sc().statusStore().executorList(False)
-    ids = [found.apply(index).id() for index in range(found.size())]
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    ids = [executors.apply(index).id() for index in range(executors.size())]
     return [name for name in ids if name != "driver"]
 
 

@@ -30,7 +30,7 @@ def test_a_job_on_a_standalone_cluster_gives_the_rows_of_a_local_run(tmp_path: P
     folder = with_data(tmp_path / "job")
     submit = f'spark-submit --master "$SPARK_MASTER_URL" {" ".join(settings(tmp_path))} {JOB} {folder}'
     done = on_cluster(tmp_path / "cluster", "sh", "-c", submit)
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, output_of(done)
     report = json.loads((folder / "report.json").read_text())
     assert report["master"].startswith("spark://127.0.0.1:")
     assert report["executors"] == ["0", "1"]
@@ -41,7 +41,7 @@ def test_a_job_on_a_standalone_cluster_gives_the_rows_of_a_local_run(tmp_path: P
 def test_a_job_on_a_local_cluster_gives_the_rows_of_a_local_run(tmp_path: Path, local_rows: pa.Table) -> None:
     folder = with_data(tmp_path / "job")
     done = submitted("local-cluster[2,1,1024]", folder, tmp_path)
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, output_of(done)
     report = json.loads((folder / "report.json").read_text())
     assert report["executors"] == ["0", "1"]
     assert_counted(report["batches"])
@@ -57,7 +57,7 @@ def test_the_rows_of_a_local_run_are_those_of_a_join_in_arrow(tmp_path: Path, lo
 
 def test_a_cluster_ends_with_the_exit_code_of_its_command_and_leaves_no_process(tmp_path: Path) -> None:
     done = on_cluster(tmp_path / "cluster", "sh", "-c", 'echo "at $SPARK_MASTER_URL"; exit 7')
-    assert done.returncode == 7, told(done)
+    assert done.returncode == 7, output_of(done)
     assert done.stdout.startswith("at spark://127.0.0.1:")
     assert processes_in(tmp_path / "cluster") == []
 
@@ -82,7 +82,7 @@ def local_rows(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
     scratch = tmp_path_factory.mktemp("local")
     folder = with_data(scratch / "job")
     done = submitted("local[2]", folder, scratch)
-    assert done.returncode == 0, told(done)
+    assert done.returncode == 0, output_of(done)
     return warehouse(folder)
 
 
@@ -122,10 +122,10 @@ def settings(scratch: Path) -> list[str]:
 
 def submitted(master: str, folder: Path, scratch: Path) -> subprocess.CompletedProcess[str]:
     """Run the job by spark-submit."""
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    home = Path(found.origin).parent
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    home = Path(spec.origin).parent
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
@@ -158,15 +158,15 @@ def on_cluster(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 def processes_in(folder: Path) -> list[str]:
     """Return the command lines that name the folder, but for those of the tests."""
-    found = []
+    lines_of_processes = []
     for process in psutil.process_iter():
         try:
             line = " ".join(process.cmdline())
         except psutil.Error:
             continue
         if str(folder) in line and "pytest" not in process.name() and process.pid != os.getpid():
-            found.append(line)
-    return found
+            lines_of_processes.append(line)
+    return lines_of_processes
 
 
 def warehouse(folder: Path) -> pa.Table:
@@ -188,6 +188,6 @@ def assert_counted(batches: list[dict[str, Any]]) -> None:
     assert {batch["version"] for batch in batches} == {1}
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
     """Return the end of what a process has said."""
     return f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}"

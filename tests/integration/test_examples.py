@@ -27,6 +27,7 @@ def test_example_runs_and_says_what_it_should(name: str, tmp_path: Path) -> None
     command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    # The first of them may have to compile, and says so.
+    assert [line for line in done.stderr.splitlines() if "compiles its kernels" not in line] == []
     assert SAYS[name] in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -25,7 +25,7 @@ print(sorted(joined.to_pylist(), key=str))
 JOINED = "[{'id': 1, 'v': 10}, {'id': 2, 'v': 20}]\n"
 ENRICH = """
 import semistream as ss
-from semistream.spark.session import make_session
+from semistream.spark.spark_session import make_session
 spark = make_session("wheel", master="local[1]")
 master = ss.MasterTable.build(spark.createDataFrame([(1, 10), (2, 20)], "id long, v long"), "master", key="id")
 stream = spark.createDataFrame([(2,), (3,), (1,)], "id long")

@@ -8,7 +8,7 @@ import pytest
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError
-from semistream.engine.output_plan import OutputPlan, plan_output
+from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.joining import ordered_session, session
 from semistream.joining.budget_check import check_budget
 from semistream.store.memory import MemoryStore
@@ -39,7 +39,7 @@ def test_a_check_builds_nothing_and_leaves_the_memory_of_the_process_as_it_is(
         monkeypatch.setattr(module, "return_freed_memory", refuse)
     monkeypatch.setattr(session.JoinSession, "__init__", refuse)
     monkeypatch.setattr(ordered_session.OrderedSession, "__init__", refuse)
-    monkeypatch.setattr("semistream.engine.slot_rows.SlotRows.__init__", refuse)
+    monkeypatch.setattr("semistream.engine.rows.slot_rows.SlotRows.__init__", refuse)
     pool = pa.default_memory_pool().backend_name
     check_budget(8_000_000, store, plan, STREAM, recipe=RECIPE, in_order=in_order)
     assert pa.default_memory_pool().backend_name == pool

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import semistream as ss
 from semistream.pipeline import PipelineDescription, read_description
 from semistream.pipeline.running import RunTotals, run_pipeline
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 PRODUCTS = pa.table(
     {

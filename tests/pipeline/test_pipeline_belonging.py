@@ -283,11 +283,11 @@ def test_every_damaged_byte_of_what_is_remembered_is_noticed(tmp_path: Path) -> 
         for flipped in (1, 2, 16, 64):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ flipped]) + whole[place + 1 :])
             try:
-                found = read_sealed(path, 2)
+                sealed = read_sealed(path, 2)
             except DamagedFileError:
                 continue
-            assert found is not None
-            assert found[0] < 2 or found == (2, content), f"byte {place}"
+            assert sealed is not None
+            assert sealed[0] < 2 or sealed == (2, content), f"byte {place}"
         path.write_bytes(whole[:place])
         with pytest.raises(DamagedFileError):
             read_sealed(path, 2)

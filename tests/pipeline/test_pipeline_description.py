@@ -57,18 +57,22 @@ def changed(key: str, line: str) -> str:
 
 
 def test_a_short_file_gets_good_defaults(tmp_path: Path) -> None:
-    found = described(tmp_path, SOUND)
-    assert found.checkpoint == str(tmp_path / "state")
-    assert found.source.path == str(tmp_path / "incoming")
-    assert found.sink.path == str(tmp_path / "warehouse")
-    assert found.master == str(tmp_path / "products")
-    assert (found.join.how, found.join.memory_bytes, found.join.columns) == ("inner", 64_000_000, None)
-    assert found.join.partitioning == "auto"
-    assert (found.join.order, found.join.dead_letters) == (None, None)
-    assert found.steps == ()
-    assert found.source.dead_letters is None
-    assert (found.trigger.every, found.trigger.available_now) == ("0 seconds", False)
-    assert found.spark.master == "local[*]"
+    description = described(tmp_path, SOUND)
+    assert description.checkpoint == str(tmp_path / "state")
+    assert description.source.path == str(tmp_path / "incoming")
+    assert description.sink.path == str(tmp_path / "warehouse")
+    assert description.master == str(tmp_path / "products")
+    assert (description.join.how, description.join.memory_bytes, description.join.columns) == (
+        "inner",
+        64_000_000,
+        None,
+    )
+    assert description.join.partitioning == "auto"
+    assert (description.join.order, description.join.dead_letters) == (None, None)
+    assert description.steps == ()
+    assert description.source.dead_letters is None
+    assert (description.trigger.every, description.trigger.available_now) == ("0 seconds", False)
+    assert description.spark.master == "local[*]"
 
 
 def test_the_example_with_all_settings_has_every_key() -> None:
@@ -79,12 +83,12 @@ def test_the_example_with_all_settings_has_every_key() -> None:
     values = tomllib.loads(file.read_text())
     assert set(values["source"]) == set(SOURCE_KEYS)
     assert {kind for step in values["transform"] for kind in step} == set(_KINDS)
-    found = read_description(file)
-    assert found.join.parameters == {"cache_share": 0.5}
-    assert found.spark.settings == {"spark.sql.shuffle.partitions": "2"}
-    assert found.source.options == {"header": "true", "sep": ";"}
-    assert isinstance(found.steps[0], SetColumns)
-    assert found.steps[2] == DropDuplicates(("sale_id",), "10 minutes", "sale_date")
+    description = read_description(file)
+    assert description.join.parameters == {"cache_share": 0.5}
+    assert description.spark.settings == {"spark.sql.shuffle.partitions": "2"}
+    assert description.source.options == {"header": "true", "sep": ";"}
+    assert isinstance(description.steps[0], SetColumns)
+    assert description.steps[2] == DropDuplicates(("sale_id",), "10 minutes", "sale_date")
 
 
 def test_parameters_may_be_numbers_and_true_or_false(tmp_path: Path) -> None:
@@ -167,9 +171,11 @@ def test_written_paths_cannot_climb_out_of_the_folder(tmp_path: Path, old: str, 
 
 
 def test_paths_may_climb_inside_the_folder_and_be_absolute(tmp_path: Path) -> None:
-    found = described(tmp_path, SOUND.replace('"state"', '"a/../state"').replace('"warehouse"', f'"{tmp_path}/out"'))
-    assert Path(found.checkpoint).resolve() == tmp_path / "state"
-    assert found.sink.path == str(tmp_path / "out")
+    description = described(
+        tmp_path, SOUND.replace('"state"', '"a/../state"').replace('"warehouse"', f'"{tmp_path}/out"')
+    )
+    assert Path(description.checkpoint).resolve() == tmp_path / "state"
+    assert description.sink.path == str(tmp_path / "out")
     assert described(tmp_path, SOUND.replace('"incoming"', '"../incoming"')).source.path is not None
 
 
@@ -212,10 +218,10 @@ def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path: Path, m
     assert "MASTER" in refused(tmp_path, text)
     monkeypatch.setenv("MASTER", "postgresql://shop:hunter2@db/products")
     monkeypatch.setenv("KEY", "hunter2")
-    found = described(tmp_path, text)
-    assert found.master == "postgresql://shop:hunter2@db/products"
-    assert found.spark.settings == {"spark.hadoop.secret": "hunter2"}
-    assert "hunter2" not in repr(found)
+    description = described(tmp_path, text)
+    assert description.master == "postgresql://shop:hunter2@db/products"
+    assert description.spark.settings == {"spark.hadoop.secret": "hunter2"}
+    assert "hunter2" not in repr(description)
 
 
 def test_columns_may_be_called_like_secrets(tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ def test_what_an_expression_raises_is_a_poison_record() -> None:
 )
 def test_the_innermost_condition_of_spark_is_told(text: str, sentence: str) -> None:
     assert first_sentence(RuntimeError(text)) == sentence
-    told = str(as_own_error(RuntimeError(text)))
-    assert sentence in told
-    assert "\n" not in told
+    message = str(as_own_error(RuntimeError(text)))
+    assert sentence in message
+    assert "\n" not in message
 
 
 def test_an_error_that_is_ours_stays_as_it_is() -> None:

@@ -22,9 +22,9 @@ from semistream.core.errors import (
 )
 from semistream.pipeline.failures import PoisonRecordError
 from semistream.pipeline.planning import plan_pipeline
-from semistream.spark import session
-from semistream.spark.progress import BatchProgress
-from semistream.spark.session import CheckpointInUseError, CheckpointLock
+from semistream.spark import spark_session
+from semistream.spark.batch_progress import BatchProgress
+from semistream.spark.spark_session import CheckpointInUseError, CheckpointLock
 
 pytestmark = pytest.mark.xdist_group("spark")
 SECRET = "payload-4711"
@@ -97,7 +97,7 @@ def test_the_same_moments_match_in_any_zone_of_the_session(spark: SparkSession, 
         pa.array([text.removesuffix("Z") for text in moments]).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
     )
     master = pa.table({"at": stamps, "label": ["first", "second", "third"]})
-    found = []
+    actual = []
     for zone in ("UTC", "Europe/Berlin", "America/New_York"):
         spark.conf.set("spark.sql.session.timeZone", zone)
         here = SmallPipeline(spark, tmp_path / zone.replace("/", "_"), join='on = "at"\nhow = "left"')
@@ -107,10 +107,10 @@ def test_the_same_moments_match_in_any_zone_of_the_session(spark: SparkSession, 
         here.arrive("1.json", [{"sale_id": number, "at": text} for number, text in enumerate(texts)])
         here.run()
         table = here.table().sort_by("sale_id")
-        found.append((table["label"].to_pylist(), table["at"].cast(pa.int64()).to_pylist()))
-    assert found[0][0] == ["first", "second", "third", "first", "first", "third"]
-    assert found[1] == found[0]
-    assert found[2] == found[0]
+        actual.append((table["label"].to_pylist(), table["at"].cast(pa.int64()).to_pylist()))
+    assert actual[0][0] == ["first", "second", "third", "first", "first", "third"]
+    assert actual[1] == actual[0]
+    assert actual[2] == actual[0]
 
 
 def test_drift_of_the_master_table_between_two_runs(small: SmallPipeline) -> None:
@@ -176,8 +176,8 @@ def test_a_poison_record_stops_the_query_with_its_file_and_without_its_payload(
     assert [row["sale_id"] for row in small.written()] == [1, 2, 4, 5]
     files = sorted((small.folder / "letters").glob("batch=*/part-*.json"))
     letters = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    told = [(Path(letter["file"]).name, letter["record_number"], letter["reason"]) for letter in letters]
-    assert told == [
+    reported = [(Path(letter["file"]).name, letter["record_number"], letter["reason"]) for letter in letters]
+    assert reported == [
         ("2.json", 2, "a value does not have the type of its column"),
         ("3.json", 2, "the record is not JSON"),
     ]
@@ -242,7 +242,7 @@ def test_a_java_process_that_outlives_its_driver_keeps_the_checkpoint(
     small.arrive("1.json", [sale(1, 1)])
     small.run()
     small.arrive("2.json", [sale(2, 2)])
-    monkeypatch.setattr(session, "_SECONDS_FOR_AN_OLD_JAVA", 0.3)
+    monkeypatch.setattr(spark_session, "_SECONDS_FOR_AN_OLD_JAVA", 0.3)
     with (small.folder / "state" / ".semistream.java.lock").open("r+b") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)  # what Java takes, too
         with pytest.raises(CheckpointInUseError, match="Java process of an earlier query"):

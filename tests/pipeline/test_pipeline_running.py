@@ -23,7 +23,7 @@ from semistream.pipeline import read_description
 from semistream.pipeline.planning import plan_pipeline
 from semistream.pipeline.running import run_pipeline
 from semistream.pipeline.worker_memory import WorkerMemory, memory_warning, needed_memory
-from semistream.spark.progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress
 
 pytestmark = pytest.mark.xdist_group("spark")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -190,7 +190,7 @@ def test_statistics_that_cannot_be_written_do_not_stop_the_stream(spark: SparkSe
 
 def test_workers_that_need_more_than_there_is_are_warned_about(spark: SparkSession) -> None:
     assert memory_warning(spark, WorkerMemory(2, 1, 64_000_000)) is None
-    told = memory_warning(spark, WorkerMemory(1_000, 2, 10**12))
-    assert told is not None
-    assert "lower [join] memory" in told
+    sentence = memory_warning(spark, WorkerMemory(1_000, 2, 10**12))
+    assert sentence is not None
+    assert "lower [join] memory" in sentence
     assert str(WorkerMemory(2, 2, 64_000_000)) == "1.5 GB for 4 workers of 375.6 MB, with a budget of 64.0 MB each"

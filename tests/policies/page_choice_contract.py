@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 import pytest
 
-from semistream.engine.waiting import WaitingTuples
-from semistream.policies.contract import PageChoice
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
+from semistream.policies.contract import Moment, PageChoice
 
 
 def needs(choice: PageChoice) -> dict[str, bool]:
@@ -43,7 +43,7 @@ class PageChoiceContract(ABC):
             elif not queue.count:
                 return
             before = queue.counts.copy()
-            chosen = choice.choose(queue, input_pending=pending)
+            chosen = choice.choose(queue, Moment(input_pending=pending))
             assert chosen.dtype == np.int64
             assert np.array_equal(queue.counts, before), "a choice must not change the queue"
             assert ((chosen >= 0) & (chosen < partitions)).all()
@@ -67,7 +67,9 @@ class PageChoiceContract(ABC):
         homes = np.array([3, 5, 5, 1, 3], dtype=np.int32)
         queue.add(np.arange(5), homes, np.arange(5))
         for buffer in range(choice.buffers):
-            for taken in (-1, 3, 5, 1):
-                assert choice.choose_for(buffer, queue, taken) in {3, 5, 1} - {taken}
+            for loading in ((), (3,), (5,), (1,), (3, 5)):
+                chosen = choice.choose(queue, Moment(input_pending=True, buffer=buffer, loading=loading))
+                assert set(chosen.tolist()) <= {3, 5, 1} - set(loading)
+                assert len(chosen) == 1
         queue.drain(np.array([3, 1]))
-        assert choice.choose_for(0, queue, 5) == -1
+        assert not len(choice.choose(queue, Moment(input_pending=True, loading=(5,))))

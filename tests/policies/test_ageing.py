@@ -17,17 +17,17 @@ def halvings(ageing: SteadyAgeing, shares: list[float]) -> list[int]:
 
 
 def test_the_windows_between_two_halvings_double_while_the_share_is_steady() -> None:
-    told = halvings(SteadyAgeing(64), [0.5] * 400)
-    at = [window for window, times in enumerate(told) if times]
+    halved = halvings(SteadyAgeing(64), [0.5] * 400)
+    at = [window for window, times in enumerate(halved) if times]
     between = [after - before for before, after in pairwise(at)]
     assert between[:4] == [8, 16, 32, 64]
     assert set(between[4:]) == {64}
-    assert set(told) == {0, 1}
+    assert set(halved) == {0, 1}
 
 
 def test_a_cache_that_still_fills_is_halved_at_the_first_pace() -> None:
-    told = halvings(SteadyAgeing(64), [0.01 * 1.1**window for window in range(40)])
-    assert [window for window, times in enumerate(told) if times] == [3, 7, 11, 15, 19, 23, 27, 31, 35, 39]
+    halved = halvings(SteadyAgeing(64), [0.01 * 1.1**window for window in range(40)])
+    assert [window for window, times in enumerate(halved) if times] == [3, 7, 11, 15, 19, 23, 27, 31, 35, 39]
 
 
 def test_everything_is_forgotten_when_the_stream_has_changed() -> None:
@@ -62,9 +62,9 @@ def test_a_cache_of_another_size_may_answer_another_share() -> None:
 @given(st.integers(1, 200), st.lists(st.integers(0, 1_000), min_size=1, max_size=300))
 def test_whatever_comes_the_past_is_halved_in_the_end(most: int, answered: list[int]) -> None:
     ageing = SteadyAgeing(most)
-    told = [ageing.after_window(count, 1_000) for count in answered]
+    halved = [ageing.after_window(count, 1_000) for count in answered]
     quiet = longest = 0
-    for times in told:
+    for times in halved:
         quiet = 0 if times else quiet + 1
         longest = max(longest, quiet)
     assert longest < max(most, 1)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching import (
     AboveRate,
     AboveThreshold,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
+from semistream.policies.contract import Intake
 from semistream.policies.phasing import Batchwise, EqualParts, FewAtATime, Refill
 
 
@@ -48,11 +49,22 @@ def test_a_batch_takes_nothing_in_until_all_of_it_has_left() -> None:
     intake, queue = Batchwise(0.5), queue_with(10)
     assert intake.room(queue_with(4), 0) == 6
     assert intake.ready(queue, 10, available=True, ended=False)
+    intake.begin(queue)
     queue.drain(np.array([1]))
     assert intake.room(queue, 0) == 0
     assert intake.ready(queue, 0, available=True, ended=False)
     queue.drain(np.array([0]))
     assert intake.room(queue, 0) == 10
+    queue.add(np.arange(3), np.zeros(3, dtype=np.int32), np.arange(3))
+    assert intake.room(queue, 3) == 7
+
+
+@pytest.mark.parametrize("intake", [Refill(), Refill(step=3), Batchwise(), FewAtATime(4), EqualParts()])
+def test_to_ask_an_intake_changes_nothing(intake: Intake) -> None:
+    queue = queue_with(2)
+    room = intake.room(queue, 2)
+    assert intake.ready(queue, 2, available=False, ended=True)
+    assert intake.room(queue, 2) == room
 
 
 def test_few_tuples_leave_before_the_next_enter() -> None:

@@ -7,8 +7,8 @@ import pytest
 from page_choice_contract import PageChoiceContract
 
 from semistream.core.arrays import Int64Array
-from semistream.engine.waiting import WaitingTuples
-from semistream.policies.contract import PageChoice
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
+from semistream.policies.contract import Moment, PageChoice
 from semistream.policies.page_choice import (
     AtPosition,
     DueFrequent,
@@ -96,7 +96,7 @@ def queue_of(*homes: int, partitions: int = 10, capacity: int = 20) -> WaitingTu
 
 
 def chosen(choice: PageChoice, queue: WaitingTuples, *, pending: bool = True) -> list[int]:
-    return choice.choose(queue, input_pending=pending).tolist()
+    return choice.choose(queue, Moment(input_pending=pending)).tolist()
 
 
 def test_the_ring_visits_every_partition_once_per_round() -> None:
@@ -146,11 +146,12 @@ def test_a_position_that_makes_no_sense_is_refused(share: float, patience: float
         AtPosition(share, patience)
 
 
-def test_two_buffers_take_turns_at_the_two_ends() -> None:
-    choice, queue = OldestAndYoungest(), queue_of(3, 5, 1)
-    assert [chosen(choice, queue)[0] for _ in range(4)] == [3, 1, 3, 1]
-    assert choice.choose_for(0, queue, 3) == 5
-    assert choice.choose_for(1, queue, 1) == 5
+@pytest.mark.parametrize(
+    ("buffer", "loading", "expected"), [(0, (), 3), (1, (), 1), (0, (3,), 5), (1, (1,), 5), (0, (3, 5), 1)]
+)
+def test_each_of_two_buffers_has_its_end_of_the_queue(buffer: int, loading: tuple[int, ...], expected: int) -> None:
+    moment = Moment(input_pending=True, buffer=buffer, loading=loading)
+    assert OldestAndYoungest().choose(queue_of(3, 5, 1), moment).tolist() == [expected]
 
 
 def test_a_frequent_page_that_nobody_waits_for_is_dropped_from_the_schedule() -> None:

@@ -13,7 +13,7 @@ from watched_system import HastySystem
 
 from semistream.core.errors import SemistreamError
 from semistream.core.file_system import installed
-from semistream.store.paged_file import manifest, pins
+from semistream.store.paged.versions import manifest, pins
 
 CASES = 105
 DAMAGES_OF_A_CASE = 100
@@ -111,9 +111,9 @@ def _look(tried: Sample, *, is_newest: bool) -> str:
     newest_refused = _is_refused(lambda: content(tried.table), tried.versions[4])
     for query, batch, version in (("query", 6, 2), ("query", 7, 4), ("other", 6, 4)):
         refused += _is_refused(lambda query=query, batch=batch: pins.pin(tried.path, query, batch), version)
-    found = set(saved_hot_rows(tried.path))
-    assert found in [set(), {f"saved {number}" for number in range(40)}], "other rows were saved"
-    refused += not found
+    actual = set(saved_hot_rows(tried.path))
+    assert actual in [set(), {f"saved {number}" for number in range(40)}], "other rows were saved"
+    refused += not actual
     if newest_refused:
         _check_that_nothing_is_built_on_it(tried, is_newest=is_newest)
     return "refused" if refused or newest_refused else "harmless"
@@ -121,10 +121,10 @@ def _look(tried: Sample, *, is_newest: bool) -> str:
 
 def _is_refused(look: Callable[[], object], expected: object) -> bool:
     try:
-        found = look()
+        actual = look()
     except SemistreamError:
         return True
-    assert found == expected, "wrong rows were shown without a word"
+    assert actual == expected, "wrong rows were shown without a word"
     return False
 
 

@@ -191,14 +191,14 @@ def _unlisted(project: Project) -> list[Path]:
     log = project.sink / "_spark_metadata"
     entries = [entry.stat().st_mtime_ns for entry in log.iterdir() if entry.name[0].isdigit()] if log.is_dir() else []
     newest = max(entries, default=0)
-    found = []
+    unlisted = []
     for file in project.sink.glob("part-*.parquet"):
         try:
             if file.stat().st_mtime_ns > newest and file.read_bytes()[-4:] == b"PAR1":
-                found.append(file)
+                unlisted.append(file)
         except FileNotFoundError:
             continue
-    return found
+    return unlisted
 
 
 def _cases(seed: int) -> Iterator[Case]:

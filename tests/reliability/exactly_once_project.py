@@ -72,10 +72,10 @@ class MasterChanges(threading.Thread):
         try:
             while not self._stopped.wait(self._every_seconds):
                 version = max(self.versions) + 1
-                some = np.flatnonzero(self._random.random(PRODUCTS) < 0.3)
-                self._changed[some] = version
+                products = np.flatnonzero(self._random.random(PRODUCTS) < 0.3)
+                self._changed[products] = version
                 self.versions[version] = self._changed.copy()
-                merged = self.table.merge(self._rows(some))
+                merged = self.table.merge(self._rows(products))
                 assert merged == version, f"expected version {version}, but the merge made {merged}"
                 self.table.vacuum()
         except BaseException as error:
@@ -156,25 +156,25 @@ class Project:
 
     def accounts(self, versions: dict[int, np.ndarray]) -> Accounts:
         """Compare what was written with what arrived."""
-        found = Accounts()
+        accounts_of_run = Accounts()
         seen: Counter[int] = Counter()
-        told = self._told()
+        counted = self._told()
         for batch, rows in self.batches():
-            found.batches += 1
+            accounts_of_run.batches += 1
             seen.update(rows["sale_id"].to_pylist())
             fitting = _fitting(rows, versions)
-            found.mixed_batches += not fitting
-            found.versions.update(fitting[-1:])
-            found.miscounted_batches += told.get(batch, [rows.num_rows]) != [rows.num_rows]
-        found.rows = seen.total()
-        found.missing = sum(number not in seen for number in range(self._ids))
-        found.extra = seen.total() - sum(number in seen for number in range(self._ids))
+            accounts_of_run.mixed_batches += not fitting
+            accounts_of_run.versions.update(fitting[-1:])
+            accounts_of_run.miscounted_batches += counted.get(batch, [rows.num_rows]) != [rows.num_rows]
+        accounts_of_run.rows = seen.total()
+        accounts_of_run.missing = sum(number not in seen for number in range(self._ids))
+        accounts_of_run.extra = seen.total() - sum(number in seen for number in range(self._ids))
         if self._dead_letters:
             letters = Counter(self._letters())
             wanted = {name for name, _ in self._names}
-            found.letters_missing = sum(name not in letters for name in wanted)
-            found.letters_extra = letters.total() - sum(name in letters for name in wanted)
-        return found
+            accounts_of_run.letters_missing = sum(name not in letters for name in wanted)
+            accounts_of_run.letters_extra = letters.total() - sum(name in letters for name in wanted)
+        return accounts_of_run
 
     def batches(self) -> Iterator[tuple[int, pa.Table]]:
         """Yield the rows of each batch that the sink has, as its log lists them."""
@@ -212,13 +212,13 @@ class Project:
 
     def _told(self) -> dict[int, list[int]]:
         """Return what the statistics tell about each batch: usually one number of rows."""
-        told: dict[int, list[int]] = {}
+        counted: dict[int, list[int]] = {}
         file = self.folder / "lines.jsonl"
         for line in file.read_text().splitlines() if file.exists() else []:
             batch = json.loads(line)
             if "tuples_in" in batch:  # a batch that the sink had already when its driver was killed is not joined again
-                told.setdefault(batch["batch_id"], []).append(batch["tuples_in"])
-        return told
+                counted.setdefault(batch["batch_id"], []).append(batch["tuples_in"])
+        return counted
 
 
 def _fitting(rows: pa.Table, versions: dict[int, np.ndarray]) -> list[int]:

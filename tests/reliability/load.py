@@ -140,12 +140,12 @@ def _drain(plan: Plan, feeder: Feeder) -> None:
 
 def _mean_backlog(feeder: Feeder, seconds: float) -> float:
     """Return the mean over a while, because the backlog goes up and down with each batch."""
-    found = []
+    backlogs = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        found.append(feeder.backlog)
+        backlogs.append(feeder.backlog)
         time.sleep(0.05)
-    return statistics.fmean(found)
+    return statistics.fmean(backlogs)
 
 
 def _cases(seed: int) -> Iterator[Case]:

@@ -89,9 +89,9 @@ def _race(connection: Connection, barrier: Any, table: Path, seed: int) -> None:
         try:
             task = enrich_task(table, stream, pin=Pin(None, "race", batch))
             barrier.wait(_SECONDS)
-            rows, told = run_task(task, handed_over(_sales(seed, batch)))
+            rows, counters = run_task(task, handed_over(_sales(seed, batch)))
             ordered = rows.rename_columns(["sale", "product", "changed", "pad"]).sort_by("sale")
-            connection.send({"version": told["version"], "rows": ordered})
+            connection.send({"version": counters["version"], "rows": ordered})
         except Exception as error:
             connection.send({"error": f"batch {batch}: {error!r}\n{traceback.format_exc()}"})
 

@@ -18,7 +18,7 @@ from campaign import Case, Figures, Promise
 
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import manifest
+from semistream.store.paged.versions import manifest
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 CASES = 4
@@ -35,10 +35,10 @@ def rows(number: int) -> pa.Table:
 def number_in(table: MasterTable, version: int | None = None) -> tuple[int, int]:
     """Return a version and the number that all its rows have."""
     with table.open(version) as store:
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        numbers = set(found.take(np.arange(len(found.codes)), ["number"]).column(0).to_pylist())
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        numbers = set(pages.take(np.arange(len(pages.codes)), ["number"]).column(0).to_pylist())
         assert len(numbers) == 1, f"version {store.version} is a mixture of {numbers}"
-        assert len(found.codes) == KEYS
+        assert len(pages.codes) == KEYS
         return store.version, numbers.pop()
 
 
@@ -79,9 +79,9 @@ def interrupt(folder: Path, sent: signal.Signals, seed: int, trials: int = SIGNA
             assert process.stdout.readline() == "ready\n", process.communicate()[1]
             time.sleep(float(generator.random()) * _MAX_WAIT_SECONDS)
             process.send_signal(sent)
-            told, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=60)
         assert process.returncode in (-sent, 128 + sent, 130, 1), f"{process.returncode}: {errors}"
-        done = [tuple(map(int, line.split())) for line in told.splitlines() if len(line.split()) == 2]
+        done = [tuple(map(int, line.split())) for line in output.splitlines() if len(line.split()) == 2]
         commits += len(done)
         for version in manifest.versions(table.path):
             table.verify(version)

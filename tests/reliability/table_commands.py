@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.errors import MasterNotFoundError
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.cache.tuple_cache import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark.hot_rows import HotRowsFile
-from semistream.store.paged_file import manifest, pins
+from semistream.store.paged.versions import manifest, pins
 from semistream.store.tables import table_at
 
 Model = dict[int, str]
@@ -35,8 +35,8 @@ def content(table: MasterTable, version: int | None = None) -> Model:
     with table.open(version) as store:
         if not store.page_count:
             return {}
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        rows = found.take(np.arange(len(found.codes)), ["k", "v"])
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        rows = pages.take(np.arange(len(pages.codes)), ["k", "v"])
         return dict(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
 
 
@@ -96,8 +96,8 @@ def save_hot_rows(path: Path, text: str, kind: str = "some kind of cache") -> No
 
 def saved_hot_rows(path: Path) -> list[str]:
     """Return the rows that a worker would find."""
-    _, _, found = hot_rows_file(path).load(1 << 20, 60.0)
-    return [value for hot in found if hot.rows is not None for value in hot.rows.column(0).to_pylist()]
+    _, _, batches = hot_rows_file(path).load(1 << 20, 60.0)
+    return [value for hot in batches if hot.rows is not None for value in hot.rows.column(0).to_pylist()]
 
 
 @dataclass(frozen=True)

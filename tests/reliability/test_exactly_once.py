@@ -33,9 +33,9 @@ def test_the_accounts_notice_what_is_missing_double_mixed_and_miscounted(tmp_pat
         pq.write_table(pa.table({"sale_id": sales, "product_id": [5] * len(sales), "changed": changed}), file)
         (log / str(batch)).write_text(f"v1\n{json.dumps({'path': f'file://{file}'})}\n")
     (tmp_path / "lines.jsonl").write_text('{"batch_id": 0, "tuples_in": 3}\n{"batch_id": 1, "tuples_in": 2}\n')
-    found = project.accounts(versions)
-    assert (found.rows, found.missing, found.extra) == (6, 1, 3)
-    assert (found.mixed_batches, found.miscounted_batches, found.letters_missing) == (1, 1, 1)
+    accounts = project.accounts(versions)
+    assert (accounts.rows, accounts.missing, accounts.extra) == (6, 1, 3)
+    assert (accounts.mixed_batches, accounts.miscounted_batches, accounts.letters_missing) == (1, 1, 1)
     with pytest.raises(AssertionError, match="'missing ids': 1"):
-        found.check()
+        accounts.check()
     Accounts().check()

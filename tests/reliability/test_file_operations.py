@@ -14,7 +14,7 @@ from watched_system import WAYS
 
 import semistream as ss
 from semistream.core.file_system import installed
-from semistream.store.paged_file import pins
+from semistream.store.paged.versions import pins
 
 
 @pytest.mark.parametrize("name", COMMANDS)

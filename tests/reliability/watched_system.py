@@ -13,7 +13,7 @@ from semistream.core.file_system import System
 
 CALLS = (
     *("open", "close", "write", "write_at", "read_into", "sync", "link", "rename", "unlink", "make_directory"),
-    *("remove_directory", "names", "status", "lock"),
+    *("names", "status", "lock"),
 )
 
 

@@ -107,7 +107,7 @@ def _compiled_kernels() -> int:
 
 def main() -> None:
     """Do the run that comes as JSON from the input, and print what it took."""
-    from semistream.spark.session import make_session
+    from semistream.spark.spark_session import make_session
 
     run = SparkRun(**json.load(sys.stdin))
     before = _compiled_kernels()

@@ -16,7 +16,7 @@ from campaign import Case, Figures, Promise
 
 from semistream.core.errors import ConcurrentWriteError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import manifest
+from semistream.store.paged.versions import manifest
 
 WRITERS = 2
 COMMITS = 500
@@ -38,15 +38,15 @@ def _rows(writer: int, number: int) -> pa.Table:
 def _numbers(table: MasterTable, version: int | None = None) -> tuple[int, list[list[int]]]:
     """Return the version and for each writer the numbers that its rows have."""
     with table.open(version) as store:
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        rows = found.take(np.arange(len(found.codes)), ["writer", "number"])
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        rows = pages.take(np.arange(len(pages.codes)), ["writer", "number"])
         writers, numbers = (rows.column(place).to_numpy() for place in range(2))
         assert (writers < 0).sum() == _OTHERS
         assert len(writers) == _OTHERS + WRITERS * KEYS
         return store.version, [numbers[writers == writer].tolist() for writer in range(WRITERS)]
 
 
-def _write(path: Path, writer: int, commits: int, told: Queue[Any]) -> None:
+def _write(path: Path, writer: int, commits: int, reports: Queue[Any]) -> None:
     table = MasterTable(path)
     conflicts = 0
     versions: list[int] = []
@@ -59,10 +59,10 @@ def _write(path: Path, writer: int, commits: int, told: Queue[Any]) -> None:
             except ConcurrentWriteError:
                 conflicts += 1
                 time.sleep(float(generator.random()) * 0.01)
-    told.put({"writer": writer, "conflicts": conflicts, "versions": versions})
+    reports.put({"writer": writer, "conflicts": conflicts, "versions": versions})
 
 
-def _vacuum(path: Path, stop: Any, told: Queue[Any]) -> None:
+def _vacuum(path: Path, stop: Any, reports: Queue[Any]) -> None:
     table = MasterTable(path)
     removed = rounds = 0
     while not stop.is_set():
@@ -72,10 +72,10 @@ def _vacuum(path: Path, stop: Any, told: Queue[Any]) -> None:
         except ConcurrentWriteError:
             pass
         time.sleep(0.02)
-    told.put({"removed": removed, "rounds": rounds})
+    reports.put({"removed": removed, "rounds": rounds})
 
 
-def _read(path: Path, stop: Any, told: Queue[Any]) -> None:
+def _read(path: Path, stop: Any, reports: Queue[Any]) -> None:
     table = MasterTable(path)
     last = [0] * WRITERS
     last_version = reads = descriptors = 0
@@ -88,14 +88,14 @@ def _read(path: Path, stop: Any, told: Queue[Any]) -> None:
             last[writer] = numbers[writer][0]
         last_version, reads = version, reads + 1
         descriptors = max(descriptors, len(os.listdir("/proc/self/fd")))  # noqa: PTH208
-    told.put({"reads": reads, "descriptors": descriptors})
+    reports.put({"reads": reads, "descriptors": descriptors})
 
 
-def _guarded(work: Callable[..., None], told: Queue[Any], *arguments: Any) -> None:
+def _guarded(work: Callable[..., None], reports: Queue[Any], *arguments: Any) -> None:
     try:
-        work(*arguments, told)
+        work(*arguments, reports)
     except BaseException as error:
-        told.put({"fault": f"{work.__name__}: {type(error).__name__}: {error}"})
+        reports.put({"fault": f"{work.__name__}: {type(error).__name__}: {error}"})
 
 
 def race(folder: Path, commits: int) -> Figures:
@@ -113,11 +113,11 @@ def race(folder: Path, commits: int) -> Figures:
         page_bytes=512,
     )
     spawning = multiprocessing.get_context("spawn")
-    told: Queue[Any] = spawning.Queue()
+    reports: Queue[Any] = spawning.Queue()
     stop = spawning.Event()
 
     def started(work: Callable[..., None], *arguments: Any) -> Any:
-        process = spawning.Process(target=_guarded, args=(work, told, table.path, *arguments), daemon=True)
+        process = spawning.Process(target=_guarded, args=(work, reports, table.path, *arguments), daemon=True)
         process.start()
         return process
 
@@ -130,10 +130,10 @@ def race(folder: Path, commits: int) -> Figures:
         for place in range(len(writers) + len(others)):
             if place == len(writers):
                 stop.set()
-            found = told.get(timeout=max(1.0, deadline - time.monotonic()))
-            assert "fault" not in found, found["fault"]
-            versions += found.pop("versions", [])
-            for name, value in found.items():
+            report = reports.get(timeout=max(1.0, deadline - time.monotonic()))
+            assert "fault" not in report, report["fault"]
+            versions += report.pop("versions", [])
+            for name, value in report.items():
                 figures[name] = (
                     max(figures.get(name, 0), value) if name == "descriptors" else (figures.get(name, 0) + value)
                 )

@@ -15,16 +15,16 @@ def chi_square_deviation(counts: Float64Array, expected: Float64Array) -> float:
     return float(((chi_square / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5)
 
 
-def rank_deviation(ranks: Int64Array, probabilities: Float64Array, least_expected: float = 50.0) -> float:
+def rank_deviation(ranks: Int64Array, probabilities: Float64Array, min_expected: float = 50.0) -> float:
     """Return the chi-square deviation of drawn ranks, with rare neighbouring ranks taken together."""
     expected_until = np.cumsum(probabilities) * len(ranks)
     firsts = [0]
-    while expected_until[-1] - expected_until[firsts[-1]] > 2 * least_expected:
+    while expected_until[-1] - expected_until[firsts[-1]] > 2 * min_expected:
         done = expected_until[firsts[-1] - 1] if firsts[-1] else 0.0
-        firsts.append(int(np.searchsorted(expected_until, done + least_expected)) + 1)
+        firsts.append(int(np.searchsorted(expected_until, done + min_expected)) + 1)
     per_rank = np.bincount(ranks - 1, minlength=len(probabilities)).astype(np.float64)
     expected = np.add.reduceat(probabilities, firsts) * len(ranks)
-    assert expected.min() >= least_expected * 0.99
+    assert expected.min() >= min_expected * 0.99
     return chi_square_deviation(np.add.reduceat(per_rank, firsts), expected)
 
 

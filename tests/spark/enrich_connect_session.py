@@ -28,27 +28,27 @@ def main(folder: Path) -> None:
     source = SalesStream(spark, folder / "stream")
     source.arrive(*(sales(number * 300, 300) for number in range(3)))
     settings: dict[str, Any] = {"on": "product_id", "how": "left", "memory": "4MB"}
-    found: dict[str, Any] = {}
+    checks: dict[str, Any] = {}
 
     batch = source.batch()
     expected = multiset(spark_join(batch, spark.createDataFrame(products()), {"product_id": "product_id"}, "left"))
-    found["batch"] = multiset(ss.enrich(batch, table, **settings)) == expected
-    found["shuffled"] = multiset(ss.enrich(batch, table, partitioning=2, **settings)) == expected
+    checks["batch"] = multiset(ss.enrich(batch, table, **settings)) == expected
+    checks["shuffled"] = multiset(ss.enrich(batch, table, partitioning=2, **settings)) == expected
 
     query = source.run(ss.enrich(source.stream(), table, name="sales", **settings))
-    found["stream"] = multiset(source.written()) == expected
-    found["pinned"] = [path.name for path in (table / "pins").iterdir()] == [query.id]
+    checks["stream"] = multiset(source.written()) == expected
+    checks["pinned"] = [path.name for path in (table / "pins").iterdir()] == [query.id]
 
     try:
-        found["statistics"] = [batch.tuples_in for batch in statistics(query)["sales"]]
+        checks["statistics"] = [batch.tuples_in for batch in statistics(query)["sales"]]
     except Exception as error:
-        found["statistics"] = repr(error)
+        checks["statistics"] = repr(error)
 
     timed = source.stream().withColumn("at", F.timestamp_seconds("sale_id")).withWatermark("at", "10 seconds")
     windows = ss.enrich(timed, table, **settings).groupBy(F.window("at", "20 seconds")).count()
     writer = windows.writeStream.format("memory").queryName("windows").outputMode("append").trigger(availableNow=True)
     finish(writer.option("checkpointLocation", str(folder / "windows")).start())
-    found["closed windows"] = spark.table("windows").count()
+    checks["closed windows"] = spark.table("windows").count()
 
     seen = folder / "seen"
     seen.mkdir()
@@ -59,13 +59,13 @@ def main(folder: Path) -> None:
         counted = ss.enrich(rows, table, pin=("loader", number), **settings).count()
         (seen / str(number)).write_text(str(counted))
 
-    print(json.dumps(found))  # a worker of actions that starts too slowly ends the program
+    print(json.dumps(checks))  # a worker of actions that starts too slowly ends the program
     writer = source.stream().writeStream.foreachBatch(action).trigger(availableNow=True)
     finish(writer.option("checkpointLocation", str(folder / "actions")).start())
-    found["actions"] = {path.name: int(path.read_text()) for path in sorted(seen.iterdir())}
-    found["pins of actions"] = sorted(path.name for path in (table / "pins" / "loader").iterdir())
+    checks["actions"] = {path.name: int(path.read_text()) for path in sorted(seen.iterdir())}
+    checks["pins of actions"] = sorted(path.name for path in (table / "pins" / "loader").iterdir())
     spark.stop()
-    print(json.dumps(found))
+    print(json.dumps(checks))
 
 
 if __name__ == "__main__":

@@ -43,16 +43,16 @@ def main(url: str, folder: Path, kill: bool) -> None:
         stream = stream.mapInArrow(KillsTheOthers(605, folder / "killed"), stream.schema)
     query = source.run(ss.enrich(stream, table, on="product_id", how="left", memory="4MB", name="sales"))
     expected = spark_join(source.batch(), spark.createDataFrame(products()), {"product_id": "product_id"}, "left")
-    told = statistics(query)["sales"]
-    found = {
+    counters = statistics(query)["sales"]
+    rows = {
         "equal": multiset(source.written()) == multiset(expected),
         "rows": source.written().count(),
-        "tuples_in": [batch.tuples_in for batch in told],
-        "rows_out": [batch.rows_out for batch in told],
+        "tuples_in": [batch.tuples_in for batch in counters],
+        "rows_out": [batch.rows_out for batch in counters],
         "killed": (folder / "killed").exists(),
     }
     spark.stop()
-    print(json.dumps(found))
+    print(json.dumps(rows))
 
 
 if __name__ == "__main__":

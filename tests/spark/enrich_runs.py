@@ -158,44 +158,44 @@ def finish(query: StreamingQuery, seconds: int = 600) -> None:
 
 def statistics(query: StreamingQuery) -> dict[str, list[BatchStatistics]]:
     """Return the statistics of each operator, batch after batch, of the batches that had rows."""
-    found: dict[str, list[BatchStatistics]] = {}
+    gathered: dict[str, list[BatchStatistics]] = {}
     for progress in query.recentProgress:
         if progress.numInputRows:
             for counted in of_progress(progress.observedMetrics):
-                found.setdefault(counted.name, []).append(counted)
-    return found
+                gathered.setdefault(counted.name, []).append(counted)
+    return gathered
 
 
 def task_statistics(query: StreamingQuery, name: str) -> list[dict[str, Any]]:
     """Return what each task of an operator has told, batch after batch; tasks without rows are left out."""
-    told = []
+    tasks = []
     for progress in query.recentProgress:
         row = progress.observedMetrics.get(METRIC_PREFIX + name)
-        told += [json.loads(task) for task in (row[TASKS_FIELD] if row is not None else [])]
-    return [task for task in told if task["tuples_in"]]
+        tasks += [json.loads(task) for task in (row[TASKS_FIELD] if row is not None else [])]
+    return [task for task in tasks if task["tuples_in"]]
 
 
 def batch_statistics(df: DataFrame) -> list[BatchStatistics]:
     """Return the statistics of a DataFrame that is no stream, after one action on it."""
     execution: Any = df._jdf.queryExecution()
     metrics = execution.observedMetrics()
-    found = []
+    gathered = []
     iterator = metrics.iterator()
     while iterator.hasNext():
         entry = iterator.next()
         tasks = entry._2().getList(0)
-        found.append(BatchStatistics.of(str(entry._1()).removeprefix(METRIC_PREFIX), list(tasks)))
-    return found
+        gathered.append(BatchStatistics.of(str(entry._1()).removeprefix(METRIC_PREFIX), list(tasks)))
+    return gathered
 
 
 def python_workers() -> list[psutil.Process]:
     """Return the Python workers that the session of this process has started, without the daemon they stem from."""
-    found: list[psutil.Process] = []
+    gathered: list[psutil.Process] = []
     for java in psutil.Process().children():
         if "java" in java.name():
             daemons = [child for child in java.children() if "python" in child.name()]
-            found += [worker for daemon in daemons for worker in daemon.children()]
-    return found
+            gathered += [worker for daemon in daemons for worker in daemon.children()]
+    return gathered
 
 
 def kill_python_workers() -> set[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from semistream.engine.output_plan import OutputPlan, plan_output
+from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.master_table import MasterTable
 from semistream.spark import task as tasks
 from semistream.spark.task import EnrichTask, Pin
@@ -68,8 +68,8 @@ def run_task(task: EnrichTask, batches: Iterable[pa.RecordBatch]) -> tuple[pa.Ta
     carried = whole.slice(whole.num_rows - 1)
     assert whole["statistics"].null_count == whole.num_rows - 1, "one row carries statistics"
     assert all(carried[name].null_count for name in whole.schema.names[:-1])
-    told: dict[str, Any] = json.loads(carried["statistics"][0].as_py())
-    return whole.slice(0, whole.num_rows - 1).drop_columns(["statistics"]), told
+    content: dict[str, Any] = json.loads(carried["statistics"][0].as_py())
+    return whole.slice(0, whole.num_rows - 1).drop_columns(["statistics"]), content
 
 
 def new_worker(monkeypatch: pytest.MonkeyPatch) -> Worker:

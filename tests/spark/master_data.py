@@ -76,10 +76,10 @@ def content(table: MasterTable) -> list[tuple[int, list[str]]]:
         assert checked["rows"] == store.row_count
         if not store.page_count:
             return []
-        found = store.read(np.array([0]), np.array([store.page_count - 1]))
-        texts = found.take(np.arange(len(found.codes)), sorted(store.schema.names)).to_pylist()
+        pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+        texts = pages.take(np.arange(len(pages.codes)), sorted(store.schema.names)).to_pylist()
         by_code: dict[int, list[str]] = defaultdict(list)
-        for code, text in zip(found.codes.tolist(), texts, strict=True):
+        for code, text in zip(pages.codes.tolist(), texts, strict=True):
             by_code[code].append(json.dumps(text, default=str))
         return [(code, sorted(texts)) for code, texts in by_code.items()]
 

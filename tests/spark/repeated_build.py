@@ -55,11 +55,11 @@ def main(master: str, directory: Path) -> None:
     # A relative path, which means something else to workers, whose folder is another one.
     os.chdir(directory)
     table = MasterTable.build(frame, "t", "k", page_bytes=2048)
-    found = {**table.verify(), "names": sorted(path.name for path in table.path.iterdir())}
+    outcome = {**table.verify(), "names": sorted(path.name for path in table.path.iterdir())}
     master_build.PageTask = PageTask  # type: ignore[misc]
-    found["merged"] = table.merge(frame.selectExpr("k", "id + 1 AS id").where("id < 101"))
+    outcome["merged"] = table.merge(frame.selectExpr("k", "id + 1 AS id").where("id < 101"))
     spark.stop()
-    print(json.dumps(found))
+    print(json.dumps(outcome))
 
 
 if __name__ == "__main__":

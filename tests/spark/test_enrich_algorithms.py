@@ -54,17 +54,17 @@ def test_every_algorithm_joins_a_stream_as_spark_joins_a_batch_and_its_statistic
     for algorithm, how in wanted:
         name = f"{algorithm}.{how}"
         of_branch = rows.filter(pc.equal(rows["branch"], name)).drop_columns(["branch"])
-        found = multiset(of_branch if how in ("inner", "left") else of_branch.drop_columns(["name", "price"]))
-        assert found == expected[how], name
+        joined = multiset(of_branch if how in ("inner", "left") else of_branch.drop_columns(["name", "price"]))
+        assert joined == expected[how], name
         batches = counted[name]
-        assert [told.batch_id for told in batches] == list(range(BATCHES)), name
-        assert [told.tuples_in for told in batches] == [ROWS] * BATCHES, name
-        for told in batches:
-            left = told.cache_hits + told.read_hits + told.absent + told.null_keys + told.refused
-            assert (told.tuples_out, told.refused) == (left, 0), name
-            assert told.tuples_out == told.tuples_in, name
-            assert told.version == 1, name
-            assert told.query_id == query.id, name
-            assert 0 < told.memory_bytes <= told.budget_bytes == 48_000_000, name
-        assert sum(told.rows_out for told in batches) == found.total(), name
-        assert sum(told.null_keys for told in batches) == nulls, name
+        assert [counters.batch_id for counters in batches] == list(range(BATCHES)), name
+        assert [counters.tuples_in for counters in batches] == [ROWS] * BATCHES, name
+        for counters in batches:
+            left = counters.cache_hits + counters.read_hits + counters.absent + counters.null_keys + counters.refused
+            assert (counters.tuples_out, counters.refused) == (left, 0), name
+            assert counters.tuples_out == counters.tuples_in, name
+            assert counters.version == 1, name
+            assert counters.query_id == query.id, name
+            assert 0 < counters.memory_bytes <= counters.budget_bytes == 48_000_000, name
+        assert sum(counters.rows_out for counters in batches) == joined.total(), name
+        assert sum(counters.null_keys for counters in batches) == nulls, name

@@ -27,8 +27,8 @@ FEW = 200
 """So few products that a batch asks for all that are asked for often."""
 
 
-def hit_rate(told: dict[str, int]) -> float:
-    return told["cache_hits"] / (told["cache_hits"] + told["read_hits"])
+def hit_rate(counters: dict[str, int]) -> float:
+    return counters["cache_hits"] / (counters["cache_hits"] + counters["read_hits"])
 
 
 def test_caches_outlive_micro_batches_merges_and_workers(spark: SparkSession, tmp_path: Path) -> None:
@@ -47,13 +47,13 @@ def test_caches_outlive_micro_batches_merges_and_workers(spark: SparkSession, tm
         query.processAllAvailable()
         cold, *later = task_statistics(query, "sales")
         # One file is one task, and the same worker is idle each time.
-        assert [told["batch_id"] for told in (cold, *later)] == list(range(6))
-        assert {told["process_id"] for told in later} == {cold["process_id"]}
+        assert [counters["batch_id"] for counters in (cold, *later)] == list(range(6))
+        assert {counters["process_id"] for counters in later} == {cold["process_id"]}
         assert cold["warm_rows"] == cold["cache_hits"] == 0
         assert cold["page_reads"] > 10
         steady = hit_rate(later[-1])
         assert steady > 0.95
-        assert all(hit_rate(told) > 0.9 for told in later)
+        assert all(hit_rate(counters) > 0.9 for counters in later)
 
         # Saved now and then, but not in the first second of a cache.
         for _ in range(200):

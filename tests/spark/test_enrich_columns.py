@@ -22,8 +22,8 @@ HOWS = ("inner", "left", "semi", "anti")
 
 
 def enriched_rows(df: DataFrame, table: Path, **settings: Any) -> list[tuple[Any, ...]]:
-    found = ss.enrich(df, table, **{"memory": "4MB", **settings}).toArrow()
-    columns = [column.to_pylist() for column in found.columns]
+    actual = ss.enrich(df, table, **{"memory": "4MB", **settings}).toArrow()
+    columns = [column.to_pylist() for column in actual.columns]
     return list(zip(*columns, strict=True))
 
 
@@ -51,9 +51,9 @@ def test_keys_of_any_type_join_many_to_many_as_in_spark(spark: SparkSession, tmp
             texts = [F.to_json(F.struct(frame[f"`{name}`"])).alias(f"x{n}") for n, name in enumerate(frame.columns)]
             whole = F.concat_ws("|", *texts) if texts else F.lit("")
             (made, expected)[place].append(frame.select(F.lit(how).alias("how"), whole.alias("row")))
-    found = multiset(reduce(DataFrame.unionAll, made))
-    assert found == multiset(reduce(DataFrame.unionAll, expected))
-    matched = sum(count for (how, row), count in found.items() if how == "left" and '"text"' in str(row))
+    actual = multiset(reduce(DataFrame.unionAll, made))
+    assert actual == multiset(reduce(DataFrame.unionAll, expected))
+    matched = sum(count for (how, row), count in actual.items() if how == "left" and '"text"' in str(row))
     assert matched > 100, "many rows have a match"
 
 
@@ -61,18 +61,18 @@ def test_timestamps_mean_the_same_in_any_session_zone(spark: SparkSession, tmp_p
     theirs = rows("timestamp", 100, 5).select(["k", "sold", "seq"])
     table = build(tmp_path, theirs, "k")
     stream = spark.createDataFrame(theirs.select(["k"]))
-    found = []
+    actual = []
     zone = spark.conf.get("spark.sql.session.timeZone")
     try:
         for name in ("UTC", "America/New_York", "Asia/Kathmandu"):
             spark.conf.set("spark.sql.session.timeZone", name)
             enriched = ss.enrich(stream, table, on="k", memory="4MB")
             micros = enriched.select(F.unix_micros("k"), F.unix_micros("sold"), "seq")
-            found.append(multiset(micros))
+            actual.append(multiset(micros))
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone or "UTC")
-    assert found[0].total() == 100
-    assert found[0] == found[1] == found[2]
+    assert actual[0].total() == 100
+    assert actual[0] == actual[1] == actual[2]
 
 
 def test_dotted_strange_and_double_names_come_out_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_no_column_is_ever_swapped_with_another(
             for name in ours
         ]
         expected.append((*row, *(f"master {name} {key}" if known else None for name in chosen)))
-    found = enriched.toArrow()
-    assert sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr) == sorted(
+    actual = enriched.toArrow()
+    assert sorted(zip(*(column.to_pylist() for column in actual.columns), strict=True), key=repr) == sorted(
         expected, key=repr
     )
 

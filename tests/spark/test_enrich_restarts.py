@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
-from semistream.store.paged_file.pins import pinned_versions
+from semistream.store.paged.versions.pins import pinned_versions
 
 pytestmark = pytest.mark.xdist_group("spark")
 ON = {"product_id": "product_id"}
@@ -40,8 +40,8 @@ def source(spark: SparkSession, tmp_path: Path) -> SalesStream:
 
 def joined(source: SalesStream, version: int, first: int = 0, last: int = 5 * ROWS) -> DataFrame:
     """Return Spark's join of some of the sales with a version of the products."""
-    some = source.batch().where(f"sale_id >= {first} AND sale_id < {last}")
-    return spark_join(some, source.spark.createDataFrame(products(version=version)), ON, "left")
+    sales = source.batch().where(f"sale_id >= {first} AND sale_id < {last}")
+    return spark_join(sales, source.spark.createDataFrame(products(version=version)), ON, "left")
 
 
 def test_a_replay_sees_the_pinned_version_although_the_master_was_merged_and_vacuumed(
@@ -66,8 +66,8 @@ def test_a_replay_sees_the_pinned_version_although_the_master_was_merged_and_vac
     allowed.touch()
     again = source.run(query())
 
-    told = statistics(again)["sales"]
-    assert [(batch.batch_id, batch.version) for batch in told] == [(2, 1), (3, 3), (4, 3)]
+    counters = statistics(again)["sales"]
+    assert [(batch.batch_id, batch.version) for batch in counters] == [(2, 1), (3, 3), (4, 3)]
     expected = joined(source, 1, last=3 * ROWS).unionAll(joined(source, 3, first=3 * ROWS))
     assert multiset(source.written()) == multiset(expected)
     # The pins are now of the newest version alone, so that the old one may go unless an idle worker still has it open.
@@ -108,7 +108,7 @@ def test_a_query_that_is_stopped_at_any_time_goes_on_where_it_was(source: SalesS
 
     for _ in range(2):
         query = source.start(enriched(), processingTime="0 seconds")
-        while query.isActive and not any(told.numInputRows for told in query.recentProgress):
+        while query.isActive and not any(batch.numInputRows for batch in query.recentProgress):
             query.awaitTermination(0.02)
         query.stop()
         assert query.exception() is None

@@ -23,18 +23,18 @@ def run_session(url: str, folder: Path, *options: str) -> dict[str, Any]:
         check=False,
     )
     assert finished.returncode == 0, finished.stderr[-4000:]
-    found: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
-    return found
+    content: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return content
 
 
 def test_a_task_whose_worker_was_killed_is_tried_again_and_no_row_is_lost_or_double(tmp_path: Path) -> None:
-    found = run_session("local[2,4]", tmp_path, "kill")
-    assert found["killed"]
-    assert found["equal"]
-    assert found["tuples_in"] == found["rows_out"] == [600] * 3, "the failed attempt is not counted"
+    report = run_session("local[2,4]", tmp_path, "kill")
+    assert report["killed"]
+    assert report["equal"]
+    assert report["tuples_in"] == report["rows_out"] == [600] * 3, "the failed attempt is not counted"
 
 
 def test_executors_in_other_processes_give_the_same_rows(tmp_path: Path) -> None:
-    found = run_session("local-cluster[2,1,1024]", tmp_path)
-    assert found["equal"]
-    assert found["rows"] == sum(found["rows_out"]) == 1800
+    report = run_session("local-cluster[2,1,1024]", tmp_path)
+    assert report["equal"]
+    assert report["rows"] == sum(report["rows_out"]) == 1800

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import semistream as ss
-from semistream.store.paged_file.pins import pinned_versions
+from semistream.store.paged.versions.pins import pinned_versions
 
 pytestmark = pytest.mark.xdist_group("spark")
 ON = {"product_id": "product_id"}
@@ -53,7 +53,7 @@ def test_a_watermark_travels_through_and_closes_windows(spark: SparkSession, tmp
     closed, _ = run_to_table(windows, tmp_path / "checkpoint", "closed_windows")
     # The newest sale is of second 239, or some before it if that one has no product.
     latest = spark_join(source.batch(), spark.createDataFrame(products()), ON).agg(F.max("sale_id")).collect()[0][0]
-    found = {row["start"]: (row["n"], row["sum"]) for row in closed.collect()}
+    actual = {row["start"]: (row["n"], row["sum"]) for row in closed.collect()}
     expected = spark_join(source.batch(), spark.createDataFrame(products()), ON)
     expected = expected.groupBy((F.floor(F.col("sale_id") / 20) * 20).alias("start"))
     sums = {
@@ -61,9 +61,9 @@ def test_a_watermark_travels_through_and_closes_windows(spark: SparkSession, tmp
         for row in expected.agg(F.count("*").alias("n"), F.sum("price").alias("sum")).collect()
     }
     assert latest > 200
-    assert len(found) >= 10
-    assert found == {start: values for start, values in sums.items() if start in found}
-    assert max(found) + 20 <= 240 - 10
+    assert len(actual) >= 10
+    assert actual == {start: values for start, values in sums.items() if start in actual}
+    assert max(actual) + 20 <= 240 - 10
 
 
 def test_two_operators_in_a_query_count_for_themselves_and_share_their_memory(
@@ -81,30 +81,32 @@ def test_two_operators_in_a_query_count_for_themselves_and_share_their_memory(
         assert one.rows_out == one.cache_hits + one.read_hits == two.tuples_in == two.rows_out
         assert two.null_keys == two.absent == 0
         assert one.cache_hits + one.read_hits + one.absent + one.null_keys + one.refused == one.tuples_out
-    progress = [told for told in query.recentProgress if told.numInputRows]
-    assert [told.observedMetrics["written"]["rows"] for told in progress] == [told.rows_out for told in counted["two"]]
+    progress = [batch for batch in query.recentProgress if batch.numInputRows]
+    assert [batch.observedMetrics["written"]["rows"] for batch in progress] == [
+        batch.rows_out for batch in counted["two"]
+    ]
     expected = spark_join(source.batch(), source.spark.createDataFrame(products()), ON)
     expected = expected.withColumn("price2", F.col("price") + 1)
     assert multiset(source.written()) == multiset(expected)
 
     # A worker that has seen both masters gives each of them half, whatever it is asked for.
     of_process: dict[int, set[str]] = {}
-    for told in [*task_statistics(query, "one"), *task_statistics(query, "two")]:
-        assert told["memory_bytes"] <= told["budget_bytes"] == 8_000_000
-        of_process.setdefault(told["process_id"], set()).add(told["name"])
-    for told in [*task_statistics(query, "one")[-1:], *task_statistics(query, "two")[-1:]]:
-        assert told["memory_bytes"] <= 8_000_000 / len(of_process[told["process_id"]])
+    for batch in [*task_statistics(query, "one"), *task_statistics(query, "two")]:
+        assert batch["memory_bytes"] <= batch["budget_bytes"] == 8_000_000
+        of_process.setdefault(batch["process_id"], set()).add(batch["name"])
+    for batch in [*task_statistics(query, "one")[-1:], *task_statistics(query, "two")[-1:]]:
+        assert batch["memory_bytes"] <= 8_000_000 / len(of_process[batch["process_id"]])
 
 
 def test_two_queries_at_a_time_give_their_rows(spark: SparkSession, source: SalesStream, tmp_path: Path) -> None:
     table = build(tmp_path)
-    found: dict[str, DataFrame] = {}
+    actual: dict[str, DataFrame] = {}
     failures: list[BaseException] = []
 
     def run(how: str) -> None:
         try:
             enriched = ss.enrich(source.stream(), table, on="product_id", how=how, memory="4MB", name=how)
-            found[how], query = run_to_table(enriched, tmp_path / how, f"query_{how}")
+            actual[how], query = run_to_table(enriched, tmp_path / how, f"query_{how}")
             assert len(statistics(query)[how]) == 3
         except BaseException as failure:
             failures.append(failure)
@@ -115,7 +117,7 @@ def test_two_queries_at_a_time_give_their_rows(spark: SparkSession, source: Sale
     for thread in threads:
         thread.join()
     assert not failures
-    for how, rows in found.items():
+    for how, rows in actual.items():
         assert multiset(rows) == multiset(spark_join(source.batch(), spark.createDataFrame(products()), ON, how))
 
 
@@ -124,12 +126,12 @@ def test_a_batch_tells_its_metrics_too_and_hides_the_row_that_carries_them(sourc
     enriched = ss.enrich(source.batch(), table, on="product_id", how="left", memory="4MB", name="batch")
     rows = enriched.toArrow()
     assert rows.num_rows == enriched.count() == 3 * ROWS
-    (told,) = batch_statistics(enriched)
-    assert (told.name, told.query_id, told.batch_id) == ("batch", "", -1)
-    assert told.tuples_in == told.tuples_out == told.rows_out == rows.num_rows
-    assert told.null_keys == rows["product_id"].null_count
-    assert told.cache_hits + told.read_hits + told.absent + told.null_keys == told.tuples_out
-    assert told.as_dict()["hit_rate"] == told.cache_hits / told.tuples_in
+    (counters,) = batch_statistics(enriched)
+    assert (counters.name, counters.query_id, counters.batch_id) == ("batch", "", -1)
+    assert counters.tuples_in == counters.tuples_out == counters.rows_out == rows.num_rows
+    assert counters.null_keys == rows["product_id"].null_count
+    assert counters.cache_hits + counters.read_hits + counters.absent + counters.null_keys == counters.tuples_out
+    assert counters.as_dict()["hit_rate"] == counters.cache_hits / counters.tuples_in
     assert not enriched.where("sale_id IS NULL").collect(), "the carrier is no row of the result"
     assert len(enriched.limit(5).collect()) == 5
 
@@ -155,15 +157,15 @@ def test_a_pin_that_is_given_fixes_the_version_in_own_threads(source: SalesStrea
     sale = source.batch().where("product_id = 2").limit(1)
 
     def price(**settings: Any) -> Any:
-        found: list[Any] = []
+        actual: list[Any] = []
 
         def work() -> None:
-            found.append(ss.enrich(sale, table, on="product_id", memory="4MB", **settings).collect()[0]["price"])
+            actual.append(ss.enrich(sale, table, on="product_id", memory="4MB", **settings).collect()[0]["price"])
 
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-        return found[0]
+        return actual[0]
 
     assert price(pin=("loader", 7)) == 21
     assert price(pin=False) == 21

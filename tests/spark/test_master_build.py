@@ -118,9 +118,9 @@ def test_products_are_read_back_from_several_files(spark: SparkSession, tmp_path
     with table.open() as store:
         pages = store.locate(catalogue["product_id"].to_numpy()[::500])
         for page, row in zip(pages.tolist(), catalogue.take(list(range(0, 60_000, 500))).to_pylist(), strict=True):
-            found = store.read(*2 * [pages[pages == page][:1].astype("int64")])
-            place = found.codes.tolist().index(row["product_id"])
-            assert found.take(pa.array([place]).to_numpy(), store.schema.names).to_pylist() == [row]
+            actual = store.read(*2 * [pages[pages == page][:1].astype("int64")])
+            place = actual.codes.tolist().index(row["product_id"])
+            assert actual.take(pa.array([place]).to_numpy(), store.schema.names).to_pylist() == [row]
     assert table.verify()["rows"] == 60_000
 
 
@@ -260,6 +260,6 @@ def test_pages_are_small_in_a_table_that_spark_builds_if_it_is_small(
     frame = spark.range(3000).selectExpr("id", "repeat('x', 50) AS text")
     small = MasterTable.build(frame, tmp_path / "small", "id")
     assert small.info()["page_bytes"] == 4096
-    monkeypatch.setattr(sys.modules["semistream.store.paged_file.build"], "_SMALL_TABLE_BYTES", 100_000)
+    monkeypatch.setattr(sys.modules["semistream.store.paged.write.build"], "_SMALL_TABLE_BYTES", 100_000)
     large = MasterTable.build(frame, tmp_path / "large", "id")
     assert large.info()["page_bytes"] == 8192

@@ -26,7 +26,7 @@ def test_attempts_that_fail_or_die_are_repeated_and_leave_one_copy(master: str, 
     program = [sys.executable, str(Path(__file__).with_name("repeated_build.py")), master, str(tmp_path)]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["rows"], found["files"], found["version"]) == (30_000, 3, 1)
-    assert len(found["names"]) == 3 + 3  # the data files, and the index, the manifest and the lock
-    assert found["merged"] == 2
+    content = json.loads(done.stdout.splitlines()[-1])
+    assert (content["rows"], content["files"], content["version"]) == (30_000, 3, 1)
+    assert len(content["names"]) == 3 + 3  # the data files, and the index, the manifest and the lock
+    assert content["merged"] == 2

@@ -13,7 +13,7 @@ from semistream.core import durable_files as files
 from semistream.core.errors import DuplicateKeyError, NullKeyError, SchemaDriftError, SemistreamError
 from semistream.core.keys import KeyCodec
 from semistream.spark.master_tasks import ChangesTask, PageTask, reported_parts
-from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.parts import KeyCoder
 
 SCHEMA = pa.schema([pa.field("v", pa.string()), pa.field("id", pa.int64(), nullable=False)])

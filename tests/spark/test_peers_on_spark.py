@@ -13,7 +13,7 @@ from semistream_lab.peers.comparison import TurnPlan, compare
 from semistream_lab.peers.contract import Bench, PeerFailedError
 from semistream_lab.peers.data import PeerData, Situation, stream_keys
 from semistream_lab.peers.lookups.sqlite_rows import SqliteLookup
-from semistream_lab.peers.registry import Addresses, chosen_peers
+from semistream_lab.peers.peers_by_name import Addresses, chosen_peers
 from semistream_lab.peers.spark_stream import spark_key
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -25,19 +25,19 @@ def test_all_peers_give_the_same_rows_and_are_measured(spark: SparkSession, tmp_
     plan = TurnPlan(turns=1, batches=2, slow_batches=2, dropped=0)
     compared = compare(peers, Bench(PeerData(situation, tmp_path), spark), plan, lambda *_: None)
     assert compared.failures == {}
-    found = {result.peer: result for result in compared.results}
-    assert set(found) == {"identity", "native", "enrich", "sqlite", "duckdb"}
-    assert {result.checked_rows for result in found.values()} == {2000}
-    assert len({result.checksum for result in found.values() if result.joins}) == 1
-    assert all(result.batches == 2 and result.rows_per_second > 0 for result in found.values())
+    by_peer = {result.peer: result for result in compared.results}
+    assert set(by_peer) == {"identity", "native", "enrich", "sqlite", "duckdb"}
+    assert {result.checked_rows for result in by_peer.values()} == {2000}
+    assert len({result.checksum for result in by_peer.values() if result.joins}) == 1
+    assert all(result.batches == 2 and result.rows_per_second > 0 for result in by_peer.values())
     for name in ("identity", "native", "enrich", "sqlite"):
-        assert 0 < (found[name].add_batch_ms or 0) <= found[name].p99_ms
-    assert (found["enrich"].bytes_read_a_batch or 0) > 0
+        assert 0 < (by_peer[name].add_batch_ms or 0) <= by_peer[name].p99_ms
+    assert (by_peer["enrich"].bytes_read_a_batch or 0) > 0
     for name in ("identity", "enrich", "sqlite", "duckdb"):
-        assert (found[name].peak_process_bytes or 0) > 20_000_000
-    assert found["native"].peak_process_bytes is None
-    assert found["native"].memory_bytes is None
-    assert found["enrich"].memory_bytes == found["sqlite"].memory_bytes == 16_000_000
+        assert (by_peer[name].peak_process_bytes or 0) > 20_000_000
+    assert by_peer["native"].peak_process_bytes is None
+    assert by_peer["native"].memory_bytes is None
+    assert by_peer["enrich"].memory_bytes == by_peer["sqlite"].memory_bytes == 16_000_000
     assert "SEMISTREAM_PEER" not in spark.sparkContext.environment
     assert not list(tmp_path.glob("checkpoint-*"))
 

@@ -38,9 +38,9 @@ def test_a_row_whose_master_row_is_too_large_goes_to_the_dead_letters(tmp_path: 
         fat_master(tmp_path), SALES.schema, on="key", order=order, pin=pin, dead_letters=tmp_path / "dead"
     )
     for _ in range(2):  # a replay replaces the file
-        output, told = run_task(task, handed_over(SALES))
+        output, counters = run_task(task, handed_over(SALES))
         assert sorted(output["o1"].to_pylist()) == ["a", "c", "e"]
-        assert (told["refused"], told["tuples_out"]) == (2, 5)
+        assert (counters["refused"], counters["tuples_out"]) == (2, 5)
         (file,) = (tmp_path / "dead").rglob("*.parquet")
         assert file.relative_to(tmp_path / "dead").as_posix() == "query/000000003-00000.parquet"
         letters = pq.read_table(file)

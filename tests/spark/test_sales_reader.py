@@ -213,7 +213,7 @@ def test_options_are_read_in_any_case() -> None:
     assert options.plan == SalesPlan(
         products=7, step_seconds=0.5, ranks="sorted", start=datetime(2027, 1, 1, tzinfo=UTC)
     )
-    assert (options.most_rows, options.partitions, options.rows) == (5, 3, None)
+    assert (options.max_rows, options.partitions, options.rows) == (5, 3, None)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semistream.core.errors import InvalidSettingError
+from semistream.spark.batch_progress import ROWS_WRITTEN, BatchProgress, ProgressListener, batch_progress
 from semistream.spark.metrics_files import JsonLinesFile, PrometheusFile
-from semistream.spark.progress import ROWS_WRITTEN, BatchProgress, ProgressListener, batch_progress
 from semistream.spark.statistics import TaskStatistics
 
 EMPTY: dict[Any, Any] = {"int": 0, "float": 0.0, "str": "x"}
@@ -24,7 +24,7 @@ TASK = {field.name: EMPTY.get(field.type, {}) for field in fields(TaskStatistics
 def report(batch_id: int = 7, **changes: Any) -> Any:
     """Return a progress report as Spark hands it to listeners."""
     tasks = [json.dumps({**TASK, "tuples_in": 10, "cache_hits": 8}), json.dumps({**TASK, "tuples_in": 5, "host": "i"})]
-    found = {
+    actual = {
         "name": "sales",
         "id": "q",
         "batchId": batch_id,
@@ -35,7 +35,7 @@ def report(batch_id: int = 7, **changes: Any) -> Any:
         "observedMetrics": {"semistream:n": {"tasks": tasks}, ROWS_WRITTEN: {"rows": 12}, "other": {"x": 1}},
         **changes,
     }
-    return SimpleNamespace(**found)
+    return SimpleNamespace(**actual)
 
 
 def test_a_report_of_spark_becomes_one_flat_object() -> None:

@@ -14,7 +14,7 @@ from enrich_tasks import enrich_task, new_worker, run_task
 
 import semistream as ss
 from semistream.algorithms.registry import ALGORITHMS
-from semistream.engine.reader import PartitionReader
+from semistream.engine.reading.group_reader import PartitionReader
 from semistream.joining import session as sessions
 from semistream.master_table import MasterTable
 from semistream.policies.contract import PageChoice
@@ -128,10 +128,10 @@ def test_published_algorithms_read_in_a_task_what_they_read_in_a_join_and_each_s
     read: dict[str, list[list[int]]] = {}
     for algorithm in ASKED:
         on_spark = watch()
-        output, told = in_a_task(table, algorithm, monkeypatch)
+        output, counters = in_a_task(table, algorithm, monkeypatch)
         assert joined_rows(output).rows == expected.rows, algorithm
         assert on_spark.asked >= 20, f"{algorithm} was asked {on_spark.asked} times"
-        assert told["tuples_in"] == STREAM_ROWS
+        assert counters["tuples_in"] == STREAM_ROWS
 
         joined = watch()
         batches = STREAM.to_batches(max_chunksize=10_000)
@@ -160,8 +160,14 @@ def test_what_still_waits_at_the_end_is_answered_by_reads_of_single_pages(
 def test_every_algorithm_gives_the_rows_of_the_reference_in_a_task(
     table: Path, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output, told = in_a_task(table, algorithm, monkeypatch)
+    output, counters = in_a_task(table, algorithm, monkeypatch)
     expected = reference_join(STREAM, master(), on={"key": "key"}, how="left")
     assert joined_rows(output).rows == expected.rows
-    left = told["cache_hits"] + told["read_hits"] + told["absent"] + told["null_keys"] + told["refused"]
-    assert left == told["tuples_in"] == STREAM_ROWS
+    left = (
+        counters["cache_hits"]
+        + counters["read_hits"]
+        + counters["absent"]
+        + counters["null_keys"]
+        + counters["refused"]
+    )
+    assert left == counters["tuples_in"] == STREAM_ROWS

@@ -15,7 +15,7 @@ from enrich_tasks import enrich_task, handed_over, new_worker, run_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.cache.tuple_cache import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark import worker as workers
 from semistream.spark.hot_rows import HotRowsFile
@@ -38,8 +38,8 @@ def saved(folder: Path, *parts: HotRows, version: int = 3) -> HotRowsFile:
     return file
 
 
-def loaded(file: HotRowsFile, most_bytes: int = PLENTY) -> tuple[int, list[HotRows]]:
-    version, identity, parts = file.load(most_bytes, 60)
+def loaded(file: HotRowsFile, max_bytes: int = PLENTY) -> tuple[int, list[HotRows]]:
+    version, identity, parts = file.load(max_bytes, 60)
     assert identity == ("the table" if version else "")
     return version, list(parts)
 
@@ -51,12 +51,12 @@ def test_what_is_saved_is_loaded_in_its_order(
 ) -> None:
     folder = tmp_path_factory.mktemp("hot")
     parts = [hot(1000 * place, *size) for place, size in enumerate(sizes)]
-    found_version, found = loaded(saved(folder, *parts, version=version))
+    found_version, actual = loaded(saved(folder, *parts, version=version))
     assert found_version == version
-    assert [code for part in found for code in part.codes] == [code for part in parts for code in part.codes]
-    assert [c for part in found for c in part.absent_codes] == [c for part in parts for c in part.absent_codes]
-    assert all(frequency == 7 for part in found for frequency in part.frequencies)
-    rows = [row for part in found if part.rows is not None for row in part.rows.to_pylist()]
+    assert [code for part in actual for code in part.codes] == [code for part in parts for code in part.codes]
+    assert [c for part in actual for c in part.absent_codes] == [c for part in parts for c in part.absent_codes]
+    assert all(frequency == 7 for part in actual for frequency in part.frequencies)
+    rows = [row for part in actual if part.rows is not None for row in part.rows.to_pylist()]
     assert rows == [row for part in parts if part.rows is not None for row in part.rows.to_pylist()]
     assert [path.suffix for path in (folder / "hot").iterdir()] == [".rows"], "temporary files are gone"
 
@@ -130,10 +130,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_new_worker_answers_its_first_task_from_saved_rows(table: Path) -> None:
-    output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     assert joined_rows(output).rows == expected(products())
-    assert told["warm_rows"] == told["cached_rows"] > 0
-    assert told["page_reads"] == told["read_hits"] == 0
+    assert counters["warm_rows"] == counters["cached_rows"] > 0
+    assert counters["page_reads"] == counters["read_hits"] == 0
     _, later = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     assert later["warm_rows"] == 0, "they are counted once"
 
@@ -143,18 +143,18 @@ def test_saved_rows_of_an_older_version_are_used_where_they_are_still_true(table
     MasterTable(table).merge(changed)
     rows = {row["product_id"]: row for row in products().to_pylist()}
     rows |= {row["product_id"]: row for row in changed.to_pylist()}
-    output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     assert joined_rows(output).rows == expected(pa.Table.from_pylist(list(rows.values()), schema=products().schema))
-    assert told["version"] == 2
-    assert told["warm_rows"] > 100
+    assert counters["version"] == 2
+    assert counters["warm_rows"] > 100
 
 
 def test_saved_rows_of_a_version_that_is_gone_are_not_used(table: Path) -> None:
     MasterTable.build(products(version=2), table, "product_id", page_bytes=1024)
     MasterTable(table).vacuum(keep_for=0)
-    output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     assert joined_rows(output).rows == expected(products(version=2))
-    assert told["warm_rows"] == 0
+    assert counters["warm_rows"] == 0
 
 
 def test_saved_rows_that_are_damaged_cost_nothing_but_reads(table: Path) -> None:
@@ -162,10 +162,10 @@ def test_saved_rows_that_are_damaged_cost_nothing_but_reads(table: Path) -> None
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     assert joined_rows(output).rows == expected(products())
-    assert told["warm_rows"] == 0
-    assert told["page_reads"] > 0
+    assert counters["warm_rows"] == 0
+    assert counters["page_reads"] > 0
 
 
 def test_saved_rows_hold_no_code_and_are_no_pickle(table: Path) -> None:

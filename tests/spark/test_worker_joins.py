@@ -61,8 +61,8 @@ def test_a_worker_joins_with_any_store_that_keeps_the_contract(tmp_path: Path, m
             output, _ = run_task(task, handed_over(SALES))
         assert joined_rows(output).rows == expected(SALES, master), "rows of an earlier version were kept"
     with pytest.warns(UserWarning, match="the newest version of the master table is read"):
-        _, told = run_task(task, handed_over(SALES))
-    assert told["page_reads"] == 0, "the cache of the same version was not kept"
+        _, counters = run_task(task, handed_over(SALES))
+    assert counters["page_reads"] == 0, "the cache of the same version was not kept"
 
 
 @pytest.mark.usefixtures("worker")
@@ -70,12 +70,12 @@ def test_a_worker_joins_with_any_store_that_keeps_the_contract(tmp_path: Path, m
 def test_rows_leave_in_the_order_they_came_and_are_counted(tmp_path: Path, how: str) -> None:
     task = enrich_task(build(tmp_path), SALES.schema, how=how)
     for _ in range(2):
-        output, told = run_task(task, handed_over(SALES))
+        output, counters = run_task(task, handed_over(SALES))
         numbers = output["o0"].to_numpy()
         assert (np.diff(numbers) > 0).all()
         assert joined_rows(output).rows == expected(SALES, products(), how)
-        assert told["rows_out"] == output.num_rows
-        assert told["tuples_in"] == SALES.num_rows
+        assert counters["rows_out"] == output.num_rows
+        assert counters["tuples_in"] == SALES.num_rows
 
 
 @pytest.mark.usefixtures("worker")
@@ -83,10 +83,10 @@ def test_a_task_without_rows_tells_so_and_touches_nothing(tmp_path: Path) -> Non
     table = build(tmp_path)
     task = enrich_task(table, SALES.schema)
     shutil.rmtree(table)
-    output, told = run_task(task, [])
-    assert output.num_rows == told["tuples_in"] == told["version"] == told["memory_bytes"] == 0
-    output, told = run_task(task, handed_over(SALES.slice(0, 0)))
-    assert output.num_rows == told["tuples_in"] == 0
+    output, counters = run_task(task, [])
+    assert output.num_rows == counters["tuples_in"] == counters["version"] == counters["memory_bytes"] == 0
+    output, counters = run_task(task, handed_over(SALES.slice(0, 0)))
+    assert output.num_rows == counters["tuples_in"] == 0
 
 
 def test_two_masters_have_half_of_the_memory_each_and_a_third_one_makes_it_thirds(
@@ -98,10 +98,10 @@ def test_two_masters_have_half_of_the_memory_each_and_a_third_one_makes_it_third
     for count in (1, 2, 3):
         for _ in range(2):  # the second time all of them know of each other
             held = []
-            for task, some in zip(made[:count], rows, strict=False):
-                output, told = run_task(task, handed_over(some))
-                assert joined_rows(output).rows == expected(some, products())
-                held.append(told["memory_bytes"])
+            for task, sales_of_one in zip(made[:count], rows, strict=False):
+                output, counters = run_task(task, handed_over(sales_of_one))
+                assert joined_rows(output).rows == expected(sales_of_one, products())
+                held.append(counters["memory_bytes"])
         shares.append(held)
         assert sum(held) <= shares[0][0] <= 10_000_000
         assert sum(join._memory_bytes for join in worker._joins.values()) <= shares[0][0]
@@ -113,10 +113,10 @@ def test_what_is_hot_survives_when_shares_shrink(worker: Worker, tmp_path: Path)
     one, two = (enrich_task(build(tmp_path / name), SALES.schema, memory_bytes=10_000_000) for name in "ab")
     _, alone = run_task(one, handed_over(SALES))
     run_task(two, handed_over(SALES))
-    _, told = run_task(one, handed_over(SALES))
-    assert told["memory_bytes"] == alone["memory_bytes"] // 2
-    assert told["page_reads"] == 0
-    assert told["warm_rows"] > 0
+    _, counters = run_task(one, handed_over(SALES))
+    assert counters["memory_bytes"] == alone["memory_bytes"] // 2
+    assert counters["page_reads"] == 0
+    assert counters["warm_rows"] > 0
     assert len(worker._joins) == 2
 
 
@@ -125,10 +125,10 @@ def test_joins_that_do_not_fit_together_take_turns(worker: Worker, tmp_path: Pat
     made = [enrich_task(build(tmp_path / str(number)), SALES.schema) for number in range(count)]
     for round_ in range(2):
         for number, task in enumerate(made):
-            some = sales(0, 200, seed=number + round_)
-            output, told = run_task(task, handed_over(some))
-            assert joined_rows(output).rows == expected(some, products())
-            assert told["memory_bytes"] <= task.memory_bytes
+            sales_of_one = sales(0, 200, seed=number + round_)
+            output, counters = run_task(task, handed_over(sales_of_one))
+            assert joined_rows(output).rows == expected(sales_of_one, products())
+            assert counters["memory_bytes"] <= task.memory_bytes
     assert 0 < len(worker._joins) < count
 
 
@@ -153,9 +153,9 @@ def test_a_task_whose_input_fails_leaves_no_join_behind(worker: Worker, tmp_path
     with pytest.raises(OSError, match="connection is lost"):
         run_task(task, failing())
     assert not worker._joins
-    output, told = run_task(task, handed_over(LATER))
+    output, counters = run_task(task, handed_over(LATER))
     assert joined_rows(output).rows == expected(LATER, products())
-    assert told["tuples_in"] == LATER.num_rows
+    assert counters["tuples_in"] == LATER.num_rows
 
 
 def test_a_task_that_is_left_early_leaves_no_join_behind(worker: Worker, tmp_path: Path) -> None:
@@ -179,12 +179,12 @@ def test_after_a_merge_changed_rows_are_new_and_the_cache_of_the_others_is_kept(
     rows = {row["product_id"]: row for row in products().to_pylist()}
     rows |= {row["product_id"]: row for row in [*changed.to_pylist(), *inserted.to_pylist()]}
     del rows[4]
-    output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     now = pa.Table.from_pylist(list(rows.values()), schema=products().schema)
     assert joined_rows(output).rows == expected(SALES, now)
-    assert told["version"] == 2
-    assert told["warm_rows"] > 100
-    assert 0 < told["page_reads"] < 0.3 * cold["page_reads"]
+    assert counters["version"] == 2
+    assert counters["warm_rows"] > 100
+    assert 0 < counters["page_reads"] < 0.3 * cold["page_reads"]
 
 
 @pytest.mark.usefixtures("worker")
@@ -196,8 +196,8 @@ def test_tasks_that_see_two_versions_in_turn_get_the_rows_of_their_own(tmp_path:
     for round_ in range(3):
         for number, master in enumerate(versions, 1):
             rows = sales(1000 * round_, 500)
-            output, told = run_task(enrich_task(table, rows.schema, pin=Pin(number)), handed_over(rows))
-            assert told["version"] == number
+            output, counters = run_task(enrich_task(table, rows.schema, pin=Pin(number)), handed_over(rows))
+            assert counters["version"] == number
             assert joined_rows(output).rows == expected(rows, master)
 
 
@@ -226,9 +226,9 @@ def test_two_streams_of_other_columns_share_the_cache_of_a_master(tmp_path: Path
     table = build(tmp_path)
     run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     swapped = SALES.select(["note", "product_id"])
-    output, told = run_task(enrich_task(table, swapped.schema, how="inner"), handed_over(swapped))
+    output, counters = run_task(enrich_task(table, swapped.schema, how="inner"), handed_over(swapped))
     assert joined_rows(output).rows == expected(swapped, products(), "inner")
-    assert told["page_reads"] == 0
+    assert counters["page_reads"] == 0
 
 
 @pytest.mark.usefixtures("worker")
@@ -237,8 +237,8 @@ def test_a_table_that_was_removed_and_built_again_is_not_taken_for_the_old_one(t
     run_task(enrich_task(table, SALES.schema), handed_over(SALES))
     shutil.rmtree(table)
     build(tmp_path, products(version=5))
-    output, told = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
-    assert told["version"] == 1
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    assert counters["version"] == 1
     assert joined_rows(output).rows == expected(SALES, products(version=5))
 
 
@@ -263,8 +263,8 @@ def test_a_master_of_another_shape_stops_the_task_and_an_added_column_does_not(
     MasterTable.build(new, table, "product_id", page_bytes=1024)
     newest = replace(task, pin=Pin(2))
     if change in ("added", "moved"):
-        output, told = run_task(newest, handed_over(SALES))
-        assert told["version"] == 2
+        output, counters = run_task(newest, handed_over(SALES))
+        assert counters["version"] == 2
         assert joined_rows(output).rows == expected(SALES, products())
         return
     with pytest.raises(SchemaDriftError, match="product_id" if change == "key retyped" else "price"):

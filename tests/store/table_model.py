@@ -67,6 +67,6 @@ def all_rows(store: MasterStore) -> list[dict[str, Any]]:
     """Return all rows of a store in the order of their codes."""
     if not store.page_count:
         return []
-    found = store.read(np.array([0]), np.array([store.page_count - 1]))
-    rows: list[dict[str, Any]] = found.take(np.arange(len(found.codes)), store.schema.names).to_pylist()
+    pages = store.read(np.array([0]), np.array([store.page_count - 1]))
+    rows: list[dict[str, Any]] = pages.take(np.arange(len(pages.codes)), store.schema.names).to_pylist()
     return rows

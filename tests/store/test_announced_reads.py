@@ -10,7 +10,7 @@ import pytest
 
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import reader as reading
+from semistream.store.paged.read import paged_file_store as reading
 
 PAGES = 400
 
@@ -26,15 +26,15 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> MasterTable:
 @pytest.fixture
 def announced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Return where the first and last extents of announcements are put."""
-    told: list[tuple[int, int]] = []
+    announcements: list[tuple[int, int]] = []
     announce = reading.announce_extents
 
     def noted(descriptors: np.ndarray, extents: np.ndarray, first: int, last: int) -> None:
-        told.append((first, last))
+        announcements.append((first, last))
         announce(descriptors, extents, first, last)
 
     monkeypatch.setattr(reading, "announce_extents", noted)
-    return told
+    return announcements
 
 
 @pytest.mark.parametrize("is_slow", [True, False])
@@ -44,9 +44,9 @@ def test_what_is_left_of_a_slow_read_is_announced_and_the_same_rows_come(
     monkeypatch.setattr(reading, "_CACHED_SECONDS", -1.0 if is_slow else 1000.0)
     store = table.open()
     pages = np.arange(0, min(store.page_count, PAGES), 2)
-    found = store.read(pages, pages)
+    actual = store.read(pages, pages)
     alone = [store.read(pages[index : index + 1], pages[index : index + 1]) for index in range(len(pages))]
-    assert found.codes.tolist() == [code for one in alone for code in one.codes.tolist()]
+    assert actual.codes.tolist() == [code for one in alone for code in one.codes.tolist()]
     whole = (reading._EXTENTS_TIMED, len(pages))
     assert announced[:1] == ([whole] if is_slow else [])
 

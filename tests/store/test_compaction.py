@@ -13,8 +13,10 @@ from table_model import all_rows
 
 from semistream.core.errors import CorruptTableError, SemistreamError
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, compaction, open_files
-from semistream.store.paged_file.compaction import files_to_fold
+from semistream.store.paged import PagedFileStore
+from semistream.store.paged.read import open_files
+from semistream.store.paged.write import compaction
+from semistream.store.paged.write.compaction import files_to_fold
 
 MEGABYTE = 1 << 20
 
@@ -105,9 +107,9 @@ def test_a_table_with_very_many_files_is_read_with_few_of_them_open(
         try:
             for _ in range(30):
                 pages = np.sort(generator.choice(store.page_count, 60, replace=False))
-                found = store.read(pages, pages)
-                values = found.take(np.arange(len(found.codes)), ["v"]).column(0).to_pylist()
-                assert [expected[code] for code in found.codes.tolist()] == values
+                actual = store.read(pages, pages)
+                values = actual.take(np.arange(len(actual.codes)), ["v"]).column(0).to_pylist()
+                assert [expected[code] for code in actual.codes.tolist()] == values
                 held = len(os.listdir("/proc/self/fd")) - before  # noqa: PTH208
                 assert held <= open_files.MAX_OPEN + 4 * open_files.MAX_AT_ONCE + 1
         except BaseException as fault:
@@ -136,7 +138,7 @@ def test_a_file_that_is_closed_meanwhile_is_read_to_the_end(
     table: MasterTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(table)
-    from semistream.store.paged_file import reader
+    from semistream.store.paged.read import paged_file_store as reader
 
     read_extents = reader.read_extents
 

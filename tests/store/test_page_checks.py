@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.store.paged_file.checking import first_damaged, slow_crc32
+from semistream.store.paged.read.checking import first_damaged, slow_crc32
 
 fixed = settings(max_examples=60, deadline=None, derandomize=True, print_blob=True)
 

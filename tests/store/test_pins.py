@@ -14,7 +14,7 @@ import pytest
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import pins
+from semistream.store.paged.versions import pins
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_version_that_is_gone_cannot_be_pinned(table: MasterTable) -> None:
 def test_a_version_that_vanishes_between_choice_and_pin_is_not_pinned(
     table: MasterTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from semistream.store.paged_file import manifest
+    from semistream.store.paged.versions import manifest
 
     real = manifest.Lease
     chosen: list[int] = []
@@ -203,7 +203,7 @@ def test_only_queries_that_have_pinned_nothing_for_long_lose_their_pins(table: M
     now = time.time()
     for query, batch, days in (("gone", 0, 9), ("idle", 0, 9), ("idle", 1, 2), ("new", 0, 0)):
         os.utime(table.path / "pins" / query / f"{batch}.json", (now, now - days * 86_400))
-    ages = {(found.owner, found.batch): round(found.age_seconds / 86_400) for found in pins.pins_of(table.path)}
+    ages = {(pin.owner, pin.batch): round(pin.age_seconds / 86_400) for pin in pins.pins_of(table.path)}
     assert ages == {("gone", 0): 9, ("idle", 0): 9, ("idle", 1): 2, ("new", 0): 0}
     freed = table.vacuum(keep_for=0, pins_older_than="7 days")
     assert freed["queries"] == ["gone"]

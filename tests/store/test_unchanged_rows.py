@@ -17,7 +17,8 @@ from table_model import all_rows
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import PagedFileStore, manifest
+from semistream.store.paged import PagedFileStore
+from semistream.store.paged.versions import manifest
 
 _keys = st.integers(0, 150)
 _rows = st.lists(st.tuples(_keys, st.text("ab", max_size=30)), max_size=120)
@@ -51,10 +52,10 @@ def codes_of(store: PagedFileStore, kind: str) -> dict[int, Int64Array]:
 
 
 def values_by_key(store: PagedFileStore, kind: str) -> dict[Any, list[str]]:
-    found: dict[Any, list[str]] = defaultdict(list)
+    by_key: dict[Any, list[str]] = defaultdict(list)
     for row in all_rows(store):
-        found[int(row["k"].removeprefix("key ")) if kind == "text" else row["k"]].append(row["v"])
-    return found
+        by_key[int(row["k"].removeprefix("key ")) if kind == "text" else row["k"]].append(row["v"])
+    return by_key
 
 
 @settings(max_examples=60, deadline=None)

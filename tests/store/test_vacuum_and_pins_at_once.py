@@ -17,7 +17,7 @@ from table_model import all_rows
 from semistream.core.errors import ConcurrentWriteError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
-from semistream.store.paged_file import locks, manifest, pins
+from semistream.store.paged.versions import locks, manifest, pins
 
 
 class Meanwhile(System):
@@ -29,14 +29,14 @@ class Meanwhile(System):
         self._work = work
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        attribute = super().__getattribute__(name)
         if name.startswith("_") or name == "count":
-            return found
+            return attribute
         self.count += 1
         if self.count == self._at:
             with installed(System()):
                 self._work()
-        return found
+        return attribute
 
 
 def rows(value: int) -> pa.Table:

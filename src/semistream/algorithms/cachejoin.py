@@ -14,10 +14,10 @@ master table is remembered in the cache, too. A key with several master rows is 
 frequent entries as of its last scan of the cache.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
+from semistream.algorithms.shared_parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
 from semistream.engine.parameters import Tuning, Whole, named
 from semistream.engine.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.caching import AboveThreshold, LeastFrequentOverwrite, RandomOverwrite
 from semistream.policies.contract import Admission, Replacement
 

@@ -9,10 +9,10 @@ Recipe: planned runs, tuple cache by frequency of late, refill, one phase after 
 Deviations: none, it has no paper.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Flag, Number, Values, Whole, named
 from semistream.engine.recipe import Phases, Recipe, Running, Setting, TupleCaching
-from semistream.engine.split import AS_SUITS, MemoryShare, Runs, Split, TupleSpace
+from semistream.engine.sizing.split import AS_SUITS, MemoryShare, Runs, Split, TupleSpace
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
 from semistream.policies.contract import Admission, Intake, PageChoice
 from semistream.policies.page_choice import PlannedRuns
@@ -60,10 +60,10 @@ def _intake(setting: Setting) -> Intake:
     deadline, costs = setting[DEADLINE], setting.costs
     if not deadline:
         return Refill()
-    partition_seconds = setting.partition_bytes / costs.bytes_per_second
-    if setting.partition_count * partition_seconds < deadline / 2:  # even a scan of the table comes in time
+    page_group_seconds = setting.partition_bytes / costs.bytes_per_second
+    if setting.partition_count * page_group_seconds < deadline / 2:  # even a scan of the table comes in time
         return Refill()
-    return WithinDeadline(deadline, first=int(deadline / 4 / (costs.seek_seconds + partition_seconds)))
+    return WithinDeadline(deadline, first=int(deadline / 4 / (costs.seek_seconds + page_group_seconds)))
 
 
 def _admission(setting: Setting) -> Admission:

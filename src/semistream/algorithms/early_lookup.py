@@ -11,10 +11,10 @@ once four times the queue's capacity has entered after it.
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.parameters import READ_BYTES, read_size, tuple_space
+from semistream.algorithms.shared_parameters import READ_BYTES, read_size, tuple_space
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.contract import PageChoice
 from semistream.policies.page_choice import AtPosition
 

@@ -14,10 +14,10 @@ because a page that is read early shows fewer matches, and its threshold is half
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, threshold
-from semistream.algorithms.parameters import READ_BYTES, read_size, tuple_space
+from semistream.algorithms.shared_parameters import READ_BYTES, read_size, tuple_space
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.caching import AboveRate
 from semistream.policies.contract import Admission, PageChoice
 from semistream.policies.page_choice import DueFrequent

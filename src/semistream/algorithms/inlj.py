@@ -10,7 +10,7 @@ and one after the other; only their output is held back until the last of them i
 
 from semistream.engine.parameters import Whole, named
 from semistream.engine.recipe import Recipe
-from semistream.engine.split import Bytes, Split
+from semistream.engine.sizing.split import Bytes, Split
 from semistream.policies.page_choice import EveryTuple
 from semistream.policies.phasing import FewAtATime
 

@@ -9,10 +9,10 @@ Recipe: oldest first, pinned tuples probed on arrival, refill, one phase after t
 Deviations: none beyond HYBRIDJOIN's.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
+from semistream.algorithms.shared_parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space
 from semistream.engine.parameters import named
 from semistream.engine.recipe import Recipe, TupleCaching
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 
 OPTIMISED_X_HYBRIDJOIN = Recipe(
     name="optimised-x-hybridjoin",

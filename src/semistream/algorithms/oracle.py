@@ -7,7 +7,7 @@ Recipe: pinned tuples, all of them; keys with several master rows are read when 
 """
 
 from semistream.engine.recipe import Recipe, TupleCaching
-from semistream.engine.split import Split, WholeTable
+from semistream.engine.sizing.split import Split, WholeTable
 
 ORACLE = Recipe(
     name="oracle",

@@ -8,14 +8,14 @@ Recipe: oldest first (P) or oldest and youngest (OP), tuple cache with a thresho
 
 Deviations: the disk phase stops only when the intermediate buffer and the waiting tuples are empty; read literally,
 "when the buffer is empty" would strand tuples on a silent stream. The two buffers of OP-CACHEJOIN never hold the same
-partition, so the tuples for which a buffer was loaded are still there when it is probed.
+page group, so the tuples for which a buffer was loaded are still there when it is probed.
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite
-from semistream.algorithms.parameters import read_size, tuple_space
+from semistream.algorithms.shared_parameters import read_size, tuple_space
 from semistream.engine.parameters import Tuning, Whole, named
 from semistream.engine.recipe import Phases, Recipe, Running, TupleCaching
-from semistream.engine.split import Bytes, Split
+from semistream.engine.sizing.split import Bytes, Split
 from semistream.policies.page_choice import OldestAndYoungest
 
 _PAPER = "Mehmood, Naeem: Optimising CACHEJOIN by parallelism (P-CACHEJOIN, OP-CACHEJOIN)"

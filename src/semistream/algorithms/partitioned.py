@@ -1,23 +1,23 @@
 """Partitioned Join.
 
 Paper: Chakraborty, Singh: A partition-based approach to support streaming updates over persistent data in an active
-data warehouse; as described in the HYBRIDJOIN and priority-queue papers. A wait buffer has a slot for each partition of
-the master table; a partition is read when its slot passes a threshold or the wait buffer is full. Partitions in memory
-are probed by arriving tuples first. A trickle of input is looked up at once, as INLJ would.
+data warehouse; as described in the HYBRIDJOIN and priority-queue papers. A wait buffer has a slot for each page group
+of the master table; a page group is read when its slot passes a threshold or the wait buffer is full. Page groups in
+memory are probed by arriving tuples first. A trickle of input is looked up at once, as INLJ would.
 
 Recipe: full slot, blocks cached by use, small steps of intake, one phase after the other.
 
 Deviations: which slot is read when the wait buffer is full is not said: the fullest. The switch between look-ups and
 batches counts the tuples that entered since the last step. All columns of a waiting tuple are kept, not its key alone.
 
-Warning: a tuple of a rarely used partition may wait without bound while input goes on; that is the algorithm's known
+Warning: a tuple of a rarely used page group may wait without bound while input goes on; that is the algorithm's known
 flaw, kept here so that it can be measured.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Number, Tuning, Whole, named
 from semistream.engine.recipe import BlockCaching, Recipe, Setting
-from semistream.engine.split import BlockSpace, MemoryShare, Split
+from semistream.engine.sizing.split import BlockSpace, MemoryShare, Split
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Refill
 
@@ -39,7 +39,7 @@ def _threshold(setting: Setting) -> int:
 
 PARTITIONED = Recipe(
     name="partitioned",
-    summary="reads a partition when enough tuples wait for it; a tuple may wait without bound",
+    summary="reads a page group when enough tuples wait for it; a tuple may wait without bound",
     paper="Chakraborty, Singh: A partition-based approach to support streaming updates over persistent data",
     page_choice=lambda setting: FullSlot(_threshold(setting), setting[TRICKLE]),
     intake=lambda setting: Refill(step=_threshold(setting)),

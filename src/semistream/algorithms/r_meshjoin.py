@@ -9,10 +9,10 @@ Recipe: ring, equal parts, no cache, one phase after the other, and a disk buffe
 Deviations: as MESHJOIN.
 """
 
-from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import named
 from semistream.engine.recipe import Recipe
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.page_choice import Ring
 from semistream.policies.phasing import EqualParts
 

@@ -13,10 +13,10 @@ memory moves is not said: after every fourth join phase it goes on in the direct
 in joins with payload the split stays as it is.
 """
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import BlockCaching, Recipe
-from semistream.engine.split import BlockSpace, MemoryShare, Split
+from semistream.engine.sizing.split import BlockSpace, MemoryShare, Split
 from semistream.policies.phasing import Batchwise
 
 BUFFER_FILL = Number(

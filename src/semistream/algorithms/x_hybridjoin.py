@@ -3,7 +3,7 @@
 Paper: Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data in near-real-time data
 warehousing. HYBRIDJOIN with a second, non-swappable part of the disk buffer that holds the most used pages for good.
 The master table is stored in order of use, so these are its first pages. Each iteration probes the pinned part into the
-waiting tuples, then one swapped partition.
+waiting tuples, then one swapped page group.
 
 Recipe: oldest first, pinned pages, refill, one phase after the other. Untuned, both parts are as large as HYBRIDJOIN's
 disk buffer; tuned, each has a size of its own.
@@ -12,10 +12,10 @@ Deviations: none beyond HYBRIDJOIN's. The default sizes of the tuned one are wha
 two million rows, 50 MB and an exponent of 1 on the papers' machine; let it choose for other situations.
 """
 
-from semistream.algorithms.parameters import READ_BYTES, read_size
+from semistream.algorithms.shared_parameters import READ_BYTES, read_size
 from semistream.engine.parameters import Number, Tuning, named
 from semistream.engine.recipe import PagePinning, Recipe
-from semistream.engine.split import BlockSpace, MemoryShare, Reads, Split
+from semistream.engine.sizing.split import BlockSpace, MemoryShare, Reads, Split
 
 _PAPER = "Naeem, Dobbie, Weber: Efficient processing of streaming updates with archived master data (X-HYBRIDJOIN)"
 PINNED_SHARE = Number(

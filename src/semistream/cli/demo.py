@@ -26,18 +26,19 @@ def demo(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the summary, as a list of flat objects.")
     ] = None,
 ) -> None:
-    """Enrich generated sales on Spark for about a minute, prove the result, and write a page about it.
+    """Enrich generated sales on Spark, and prove the result.
 
-    Builds a product master, streams bursts of sales through `enrich` into a Parquet warehouse, compares every row with
-    Spark's own join, and ends with code 1 if they differ. Needs Java 17 or later.
+    Takes about a minute, and writes a page about what it did. Builds a product master, streams bursts of sales through
+    `enrich` into a Parquet warehouse, compares every row with Spark's own join, and ends with code 1 if they differ.
+    Needs Java 17 or later.
     """
-    from semistream.cli import demo_rendering, interruption, json_output, run_rendering
+    from semistream.cli import demo_rendering, interruption, json_output, run_rendering, run_screen
     from semistream.cli.progress import progress
     from semistream.demo import DemoFolder, DemoSettings, DemoSummary, prepare, prove, stream_sales, warm_up
-    from semistream.demo.page import page
+    from semistream.demo.demo_page import page
     from semistream.master_table import MasterTable
     from semistream.pipeline.running import session_of
-    from semistream.spark.session import check_java
+    from semistream.spark.spark_session import check_java
 
     chosen = {} if algorithm is None else {"algorithm": algorithm}
     settings = DemoSettings(products=products, seconds=seconds, memory=memory, rate=rate, **chosen)
@@ -55,7 +56,7 @@ def demo(
             demo_rendering.show_warming()
             warm_up(spark, description)
             demo_rendering.show_streaming(settings)
-            with run_rendering.screen(description) as screen:
+            with run_screen.screen(description) as screen:
                 batches = stream_sales(spark, description, settings.seconds, screen.show)
             demo_rendering.show_proving()
             proof = prove(spark, description, folder.products)

@@ -39,7 +39,7 @@ def show_proving() -> None:
 
 def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
     """Print the numbers, the proof in one line, where everything is, and what to try next."""
-    from semistream.demo.page import TRY_NEXT
+    from semistream.demo.demo_page import TRY_NEXT
 
     out = console()
     facts = Table.grid(padding=(0, 2))

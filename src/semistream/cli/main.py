@@ -8,22 +8,27 @@ import typer
 
 from semistream import __version__
 from semistream.cli import added_commands, interruption
+from semistream.cli.advise import advise
 from semistream.cli.algorithms import algorithms
 from semistream.cli.demo import demo
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
 from semistream.cli.run import run
+from semistream.cli.warmup import warmup
 
 app = typer.Typer(
     name="semistream",
     cls=OneSentenceGroup,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("advise")(advise)
 app.command("algorithms")(algorithms)
 app.command("demo")(demo)
 app.command("run")(run)
+app.command("warmup")(warmup)
 app.add_typer(master_app, name="master")
 added_commands.add_to(app)
 

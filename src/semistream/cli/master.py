@@ -13,7 +13,7 @@ from semistream.core.errors import InvalidSettingError
 if TYPE_CHECKING:
     from semistream.cli.json_output import Scalar
 
-master_app = typer.Typer(help="Make, change and look after master tables.")
+master_app = typer.Typer(help="Make, change and look after master tables.", rich_markup_mode=None)
 
 _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
@@ -63,7 +63,7 @@ def build(
     names = [name.strip() for part in key for name in part.split(",") if name.strip()]
     if not names:
         raise InvalidSettingError("No key column is named: give --key NAME[,NAME].")
-    files = source_files.found(source)
+    files = source_files.existing_files(source)
     with progress() as reporting:
         table = MasterTable.build(
             files,
@@ -88,7 +88,7 @@ def merge(
     ] = None,
     memory: Memory = _MEMORY,
 ) -> None:
-    """Delete, insert and replace rows by key, as the next version of a table."""
+    """Delete, insert and replace rows by key; makes a version."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -119,21 +119,21 @@ def info(
     from semistream.cli import json_output, rendering
     from semistream.master_table import MasterTable
 
-    found = MasterTable(path).info(version)
+    about = MasterTable(path).info(version)
     if not as_json:
-        rendering.show_info(found)
+        rendering.show_info(about)
         return
     flat: dict[str, Scalar] = {
-        name: found[name]
+        name: about[name]
         for name in ("path", "version", "created", "rows", "pages", "bytes", "page_bytes", "on_duplicate", "unique")
     }
-    flat["key"] = ", ".join(found["key"])
-    flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in found["schema"].items())
-    flat["files"] = len(found["files"])
-    flat["versions"] = ", ".join(map(str, found["versions"]))
+    flat["key"] = ", ".join(about["key"])
+    flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in about["schema"].items())
+    flat["files"] = len(about["files"])
+    flat["versions"] = ", ".join(map(str, about["versions"]))
     flat["pins"] = ", ".join(
         f"{pin['query']} batch {pin['batch']} version {pin['version']} age {pin['age_seconds']:.0f} s"
-        for pin in found["pins"]
+        for pin in about["pins"]
     )
     typer.echo(json_output.as_json([flat]), nl=False)
 
@@ -153,7 +153,7 @@ def verify(path: TablePath, version: Version = None) -> None:
 
 @master_app.command()
 def compact(path: TablePath) -> None:
-    """Copy all pages of a table into one file, in their order, as its next version."""
+    """Copy all pages of a table into one file; makes a version."""
     from semistream.cli import rendering
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -170,7 +170,7 @@ def restore(
     path: TablePath,
     version: Annotated[int, typer.Option(min=1, help="The version to go back to.", show_default=False)],
 ) -> None:
-    """Go back to an earlier version: its rows become the next version of the table.
+    """Go back to the rows of an earlier version; makes a version.
 
     The versions in between stay until they are vacuumed. This also helps if the newest manifest is damaged.
     """
@@ -197,7 +197,7 @@ def vacuum(
         ),
     ] = None,
 ) -> None:
-    """Remove old versions of a table and the files that only they need, and say why the others stay.
+    """Remove old versions, and say why the others stay.
 
     What a query may replay and what somebody reads stays in any case.
     """

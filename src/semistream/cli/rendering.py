@@ -67,66 +67,66 @@ def show_parameters(recipe: Recipe) -> None:
     out.print(table)
 
 
-def show_built(found: dict[str, Any]) -> None:
+def show_built(table: dict[str, Any]) -> None:
     """Print what was built."""
     console().print(
-        f"Built version {found['version']} of {escape(found['path'])}: {_rows(found['rows'])} in "
-        f"{found['pages']:,} pages, {format_bytes(found['bytes'])}.",
+        f"Built version {table['version']} of {escape(table['path'])}: {_rows(table['rows'])} in "
+        f"{table['pages']:,} pages, {format_bytes(table['bytes'])}.",
         soft_wrap=True,
     )
 
 
-def show_merged(found: dict[str, Any], before: int) -> None:
+def show_merged(table: dict[str, Any], before: int) -> None:
     """Print what a merge has made."""
-    if found["version"] == before:
-        text = f"Nothing has changed: {escape(found['path'])} stays at version {before}."
+    if table["version"] == before:
+        text = f"Nothing has changed: {escape(table['path'])} stays at version {before}."
     else:
         text = (
-            f"Merged into version {found['version']} of {escape(found['path'])}: {_rows(found['rows'])} in "
-            f"{found['pages']:,} pages; version {before} stays readable until it is vacuumed."
+            f"Merged into version {table['version']} of {escape(table['path'])}: {_rows(table['rows'])} in "
+            f"{table['pages']:,} pages; version {before} stays readable until it is vacuumed."
         )
     console().print(text, soft_wrap=True)
 
 
-def show_compacted(found: dict[str, Any], before: dict[str, Any]) -> None:
+def show_compacted(after: dict[str, Any], before: dict[str, Any]) -> None:
     """Print what a compaction has made."""
-    path = escape(found["path"])
-    if found["version"] == before["version"]:
-        text = f"Nothing to do: version {found['version']} of {path} is in one file already."
+    path = escape(after["path"])
+    if after["version"] == before["version"]:
+        text = f"Nothing to do: version {after['version']} of {path} is in one file already."
     else:
         text = (
-            f"Compacted {len(before['files']) - 1} files into one as version {found['version']} of {path}: "
-            f"{format_bytes(before['bytes'])} before, {format_bytes(found['bytes'])} now."
+            f"Compacted {len(before['files']) - 1} files into one as version {after['version']} of {path}: "
+            f"{format_bytes(before['bytes'])} before, {format_bytes(after['bytes'])} now."
         )
     console().print(text, soft_wrap=True)
 
 
-def show_restored(found: dict[str, Any], restored: int) -> None:
+def show_restored(table: dict[str, Any], restored: int) -> None:
     """Print what the table shows now."""
-    path = escape(found["path"])
-    if found["version"] == restored:
+    path = escape(table["path"])
+    if table["version"] == restored:
         text = f"Nothing to do: version {restored} of {path} is current."
     else:
-        text = f"Version {found['version']} of {path} has the {_rows(found['rows'])} of version {restored} again."
+        text = f"Version {table['version']} of {path} has the {_rows(table['rows'])} of version {restored} again."
     console().print(text, soft_wrap=True)
 
 
-def show_info(found: dict[str, Any]) -> None:
+def show_info(about: dict[str, Any]) -> None:
     """Print a table's facts and columns."""
     out = console()
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    versions = ", ".join(map(str, found["versions"]))
+    versions = ", ".join(map(str, about["versions"]))
     for name, value in (
-        ("Master table", found["path"]),
-        ("Version", f"{found['version']} of {versions}"),
-        ("Created", found["created"]),
-        ("Key", f"{', '.join(found['key'])} ({'unique' if found['unique'] else 'not unique'})"),
-        ("Duplicates", found["on_duplicate"]),
-        ("Rows", f"{found['rows']:,}"),
-        ("Pages", f"{found['pages']:,} of about {found['page_bytes']:,} bytes"),
-        ("Size", f"{format_bytes(found['bytes'])} in {len(found['files'])} files"),
+        ("Master table", about["path"]),
+        ("Version", f"{about['version']} of {versions}"),
+        ("Created", about["created"]),
+        ("Key", f"{', '.join(about['key'])} ({'unique' if about['unique'] else 'not unique'})"),
+        ("Duplicates", about["on_duplicate"]),
+        ("Rows", f"{about['rows']:,}"),
+        ("Pages", f"{about['pages']:,} of about {about['page_bytes']:,} bytes"),
+        ("Size", f"{format_bytes(about['bytes'])} in {len(about['files'])} files"),
     ):
         facts.add_row(name, escape(value))
     out.print(facts)
@@ -134,15 +134,15 @@ def show_info(found: dict[str, Any]) -> None:
     columns = plain_table()
     columns.add_column("Column", style="cyan")
     columns.add_column("Type")
-    for name, kind in found["schema"].items():
+    for name, kind in about["schema"].items():
         columns.add_row(escape(name), escape(kind))
     out.print(columns)
-    if found["pins"]:
+    if about["pins"]:
         out.print()
         pins = plain_table()
         for name in ("Pinned by query", "Batch", "Version", "Age"):
             pins.add_column(name, style="cyan" if name == "Pinned by query" else None)
-        for pin in found["pins"]:
+        for pin in about["pins"]:
             age = format_seconds(pin["age_seconds"])
             pins.add_row(escape(pin["query"]), str(pin["batch"]), str(pin["version"]), age)
         out.print(pins)

@@ -31,13 +31,15 @@ def run(
         typer.Option("--json", metavar="FILE", help="Write what the run has done, as a list of flat objects."),
     ] = None,
 ) -> None:
-    """Run a pipeline: a stream, enriched from a master table, through SQL expressions into a sink.
+    """Run a pipeline that a file describes.
+
+    A stream is enriched from a master table and goes through SQL expressions into a sink.
 
     Ctrl-C or SIGTERM stop it after the batch that is running; the next start goes on from there. The file has the
     tables pipeline, source, master, join, transform, sink, trigger, statistics and spark;
     examples/pipeline_all_settings.toml explains all their keys.
     """
-    from semistream.cli import json_output, run_rendering
+    from semistream.cli import json_output, run_rendering, run_screen
     from semistream.pipeline.reading import read_description
 
     description = read_description(pipeline)
@@ -61,7 +63,7 @@ def run(
             planned = plan_pipeline(spark, description, accept_moved=accept_moved)
             run_rendering.show_checked(description, planned.rows)
             return
-        with _StopSignals() as signals, run_rendering.screen(description) as screen:
+        with _StopSignals() as signals, run_screen.screen(description) as screen:
             totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop, accept_moved=accept_moved)
     if json_file is not None:
         json_output.write_json(json_file, [totals.row()])

@@ -1,18 +1,12 @@
-"""Shows a pipeline at work: a live table on a terminal, plain lines elsewhere, totals at the end."""
+"""Says what a pipeline is about to do, and what it has done."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 from semistream.cli.rendering import console, plain_table
 from semistream.core.budget import format_bytes
@@ -23,16 +17,6 @@ if TYPE_CHECKING:
     from semistream.pipeline.description import PipelineDescription
     from semistream.pipeline.running import RunTotals
     from semistream.pipeline.worker_memory import WorkerMemory
-    from semistream.spark.progress import BatchProgress
-
-_SECONDS_BETWEEN_LINES = 4.0
-
-
-class Screen(Protocol):
-    """Is told each batch; called from a thread of Spark's."""
-
-    def show(self, batch: BatchProgress) -> None:
-        """Show a batch that has ended."""
 
 
 def show_starting(description: PipelineDescription) -> None:
@@ -91,73 +75,6 @@ def show_totals(totals: RunTotals) -> None:
     )
     if totals.warning:
         _say(f"Warning: {totals.warning}")
-
-
-@contextmanager
-def screen(description: PipelineDescription) -> Iterator[Screen]:
-    """Show batches while the block runs."""
-    if not sys.stderr.isatty() or description.sink.format == "console":
-        yield _Lines()
-        return
-    with Live(Text("Waiting for the first batch."), console=Console(stderr=True), auto_refresh=False) as live:
-        yield _Table(live, description.name)
-
-
-class _Lines:
-    """One line every few seconds, the first batch always."""
-
-    def __init__(self) -> None:
-        self._next = 0.0
-
-    def show(self, batch: BatchProgress) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _SECONDS_BETWEEN_LINES
-            _say("; ".join(f"{name} {value}" for name, value in facts_of(batch)))
-
-
-class _Table:
-    """A table that is drawn anew after each batch."""
-
-    def __init__(self, live: Live, name: str) -> None:
-        self._live = live
-        self._name = name
-
-    def show(self, batch: BatchProgress) -> None:
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(no_wrap=True)
-        for name, value in facts_of(batch):
-            grid.add_row(name, value)
-        self._live.update(Group(Text(self._name, style="bold"), grid), refresh=True)
-
-
-def facts_of(batch: BatchProgress) -> list[tuple[str, str]]:
-    """Return what is worth knowing about a batch, by name."""
-    facts = [
-        ("batch", f"{batch.batch_id:,} in {batch.seconds:.2f} s"),
-        ("in", f"{batch.rows_in:,} rows, {_rate(batch.rows_in_per_second)}/s"),
-    ]
-    if batch.rows_out is not None:
-        facts.append(("out", f"{batch.rows_out:,} rows, {_rate(batch.rows_out_per_second)}/s"))
-    for enrichment in batch.enrichments:
-        facts += _enrichment_facts(enrichment.as_dict())
-    if batch.backlog is not None:
-        facts.append(("backlog", f"{batch.backlog:,} rows"))
-    return facts
-
-
-def _enrichment_facts(counts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    answered = max(1, counts.get("tuples_out") or 0)
-    shares = ", ".join(
-        f"{100 * (counts.get(key) or 0) / answered:.1f}% {name}"
-        for key, name in (("cache_hits", "cache"), ("read_hits", "read"), ("absent", "absent"))
-    )
-    if counts.get("shadow_hits"):
-        shares += f" ({100 * counts['shadow_hits'] / answered:.1f}% more from twice the cache)"
-    reads = f"{counts.get('read_requests') or 0:,} of {format_bytes(counts.get('bytes_read') or 0)}"
-    held, budget = counts.get("memory_bytes") or 0, counts.get("budget_bytes") or 0
-    return [("hits", shares), ("reads", reads), ("memory", f"{format_bytes(held)} of {format_bytes(budget)}")]
 
 
 def _rate(value: float) -> str:

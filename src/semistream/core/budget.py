@@ -26,10 +26,10 @@ def parse_bytes(size: int | str) -> int:
         if size <= 0:
             raise InvalidSettingError(f"A memory size must be positive, but {size} was given.")
         return size
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(size))
-    if not found or found[2].lower() not in _UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(size))
+    if not match or match[2].lower() not in _UNITS:
         raise InvalidSettingError(f"{size!r} is not a memory size: write a number with KB, MB, GB, KiB, MiB or GiB.")
-    parsed = int(float(found[1]) * _UNITS[found[2].lower()])
+    parsed = int(float(match[1]) * _UNITS[match[2].lower()])
     if parsed <= 0:
         raise InvalidSettingError(f"A memory size must be positive, but {size!r} was given.")
     return parsed
@@ -56,14 +56,13 @@ def format_bytes_up(size: float) -> str:
 class MemoryBudget:
     """Hands out a fixed number of bytes to named components and remembers who holds how many.
 
-    A component must ask before it allocates and must release what it frees. Safe to call from any thread.
+    A component must ask before it allocates, and keeps what it got. Safe to call from any thread.
     """
 
     def __init__(self, total_bytes: int | str) -> None:
         self.total_bytes = parse_bytes(total_bytes)
         self._held: dict[str, int] = {}
         self._used_bytes = 0
-        self._peak_bytes = 0
         self._lock = Lock()
 
     @property
@@ -76,11 +75,6 @@ class MemoryBudget:
         """Bytes that can still be reserved."""
         return self.total_bytes - self._used_bytes
 
-    @property
-    def peak_bytes(self) -> int:
-        """The most bytes that were ever held at one time."""
-        return self._peak_bytes
-
     def reserve(self, component: str, size_bytes: int) -> None:
         """Take `size_bytes` for `component`, or raise BudgetExceededError and take nothing."""
         with self._lock:
@@ -89,31 +83,10 @@ class MemoryBudget:
                     f"The {component} needs {format_bytes(size_bytes)}, but of the budget of "
                     f"{format_bytes(self.total_bytes)} only {format_bytes(self.free_bytes)} is free: give more memory."
                 )
-            self._take(component, size_bytes)
-
-    def try_reserve(self, component: str, size_bytes: int) -> bool:
-        """Take `size_bytes` for `component` if they are free, and say whether they were."""
-        with self._lock:
-            if self._used_bytes + size_bytes > self.total_bytes:
-                return False
-            self._take(component, size_bytes)
-            return True
-
-    def release(self, component: str, size_bytes: int) -> None:
-        """Give back bytes that `component` holds."""
-        with self._lock:
-            held = self._held.get(component, 0)
-            if size_bytes > held:
-                raise AssertionError(f"{component} releases {size_bytes} bytes but holds {held}")
-            self._held[component] = held - size_bytes
-            self._used_bytes -= size_bytes
+            self._held[component] = self._held.get(component, 0) + size_bytes
+            self._used_bytes += size_bytes
 
     def by_component(self) -> dict[str, int]:
         """Return the bytes held by each component."""
         with self._lock:
             return dict(self._held)
-
-    def _take(self, component: str, size_bytes: int) -> None:
-        self._held[component] = self._held.get(component, 0) + size_bytes
-        self._used_bytes += size_bytes
-        self._peak_bytes = max(self._peak_bytes, self._used_bytes)

@@ -55,13 +55,13 @@ class CostProfile:
     append_seconds: float  # c_A
     frequency_seconds: float  # c_F
     hand_over_seconds: float  # c_AI
-    most_in_flight: int = 1
+    max_in_flight: int = 1
     """How many requests can be under way at one time, so that their latencies overlap."""
     round_seconds: float = 0.0
     """What a round of the loop takes beside its operations: calls between its parts, book-keeping. For predictions of
     real time only; the papers have no such cost, and the model clock does not charge it."""
     answer_seconds: float = 0.0
-    """The same for each pinned partition that answers tuples in a round."""
+    """The same for each pinned page group that answers tuples in a round."""
     row_seconds: float | None = None
     """What a row of a page costs after its read, if that is not a look-up (c_H) as in the papers: this engine looks the
     waiting tuples up in the page instead. For predictions of real time only."""
@@ -106,7 +106,7 @@ PAPERS = CostProfile(
     append_seconds=1.0 * _MICROSECOND,
     frequency_seconds=0.1 * _MICROSECOND,
     hand_over_seconds=0.5 * _MICROSECOND,
-    most_in_flight=2,
+    max_in_flight=2,
 )
 """Stands for the papers' machine; why these values: docs/decisions/003-the-papers-machine.md."""
 
@@ -121,12 +121,12 @@ _TODAY_CPU = {
 }
 
 SSD = CostProfile(
-    "ssd", seek_seconds=100e-6, request_seconds=20e-6, bytes_per_second=3e9, most_in_flight=4, **_TODAY_CPU
+    "ssd", seek_seconds=100e-6, request_seconds=20e-6, bytes_per_second=3e9, max_in_flight=4, **_TODAY_CPU
 )
 """A local solid-state disk read past the page cache."""
 
 REMOTE = CostProfile(
-    "remote", seek_seconds=5e-3, request_seconds=5e-3, bytes_per_second=200e6, most_in_flight=16, **_TODAY_CPU
+    "remote", seek_seconds=5e-3, request_seconds=5e-3, bytes_per_second=200e6, max_in_flight=16, **_TODAY_CPU
 )
 """A database or object store some milliseconds away."""
 

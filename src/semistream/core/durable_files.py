@@ -72,20 +72,20 @@ def read_into(descriptor: int, view: memoryview, offset: int) -> int:
     return done
 
 
-def content_of(descriptor: int, *, most_bytes: int = 1 << 62) -> bytes:
-    """Return all bytes of an open file; nothing if it has more than `most_bytes`."""
+def content_of(descriptor: int, *, max_bytes: int = 1 << 62) -> bytes:
+    """Return all bytes of an open file; nothing if it has more than `max_bytes`."""
     size_bytes = system().status(descriptor).st_size
-    if not 0 < size_bytes <= most_bytes:
+    if not 0 < size_bytes <= max_bytes:
         return b""
     content = bytearray(size_bytes)
     return bytes(content[: read_into(descriptor, memoryview(content), 0)])
 
 
-def read_file(path: Path, *, most_bytes: int = 1 << 62) -> bytes:
-    """Return the content of a regular file that is not a symbolic link; nothing if it has more than `most_bytes`."""
+def read_file(path: Path, *, max_bytes: int = 1 << 62) -> bytes:
+    """Return the content of a regular file that is not a symbolic link; nothing if it has more than `max_bytes`."""
     descriptor = open_to_read(path)
     try:
-        return content_of(descriptor, most_bytes=most_bytes)
+        return content_of(descriptor, max_bytes=max_bytes)
     finally:
         system().close(descriptor)
 
@@ -105,10 +105,10 @@ def status_of(place: Path | int) -> os.stat_result | None:
 
 def is_directory(path: Path) -> bool:
     """Say whether a path leads to a directory, perhaps by a symbolic link."""
-    found = status_of(path)
-    if found is not None and stat.S_ISLNK(found.st_mode):
+    status = status_of(path)
+    if status is not None and stat.S_ISLNK(status.st_mode):
         return path.is_dir()
-    return found is not None and stat.S_ISDIR(found.st_mode)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def sync(descriptor: int) -> None:

@@ -16,14 +16,14 @@ def parse_seconds(duration: float | str) -> float:
     if isinstance(duration, (int, float)) and not isinstance(duration, bool):
         seconds = float(duration)
     else:
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(duration))
-        unit = found[2].lower() if found else "?"
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(duration))
+        unit = match[2].lower() if match else "?"
         unit = _SHORT.get(unit, unit.removesuffix("s") if len(unit) > 1 else unit) or "second"
-        if found is None or unit not in _UNITS:
+        if match is None or unit not in _UNITS:
             raise InvalidSettingError(
                 f"{duration!r} is not a time: write a number of seconds, or one with minutes, hours, days or weeks."
             )
-        seconds = float(found[1]) * _UNITS[unit]
+        seconds = float(match[1]) * _UNITS[unit]
     if not 0 <= seconds < math.inf:
         raise InvalidSettingError(f"{duration!r} is not a time: it must not be negative.")
     return seconds

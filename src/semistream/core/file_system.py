@@ -56,10 +56,6 @@ class System:
         """Make a directory in one that exists."""
         path.mkdir()
 
-    def remove_directory(self, path: Path) -> None:
-        """Remove an empty directory."""
-        path.rmdir()
-
     def names(self, path: Path) -> list[str]:
         """Return the names in a directory."""
         return os.listdir(path)  # noqa: PTH208

@@ -10,8 +10,8 @@ import pyarrow as pa
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
-_LEAST_BYTES = 131_072
-_MOST_BYTES = 32 * 2**20
+_MIN_BYTES = 131_072
+_MAX_BYTES = 32 * 2**20
 _SHARE = 16
 
 
@@ -27,7 +27,7 @@ def return_freed_memory(budget_bytes: int) -> None:
     if not any(name.startswith("MALLOC_") for name in os.environ):
         set_option = getattr(ctypes.CDLL(None), "mallopt", None)
         if set_option is not None:
-            kept = min(max(budget_bytes // _SHARE, _LEAST_BYTES), _MOST_BYTES)
+            kept = min(max(budget_bytes // _SHARE, _MIN_BYTES), _MAX_BYTES)
             for option in (_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD):
                 set_option(option, kept)
             # Each thread would keep so much in an arena of its own, and what one frees no other could use.

@@ -6,9 +6,9 @@ from semistream.core.extras import require
 
 require("pyspark", extra="spark", purpose="The demo")
 
+from semistream.demo.demo_run import DemoSettings, prepare, stream_sales, warm_up  # noqa: E402
 from semistream.demo.folder import DemoFolder  # noqa: E402
 from semistream.demo.proof import Proof, prove  # noqa: E402
-from semistream.demo.running import DemoSettings, prepare, stream_sales, warm_up  # noqa: E402
 from semistream.demo.summary import DemoSummary  # noqa: E402
 
 __all__ = ["DemoFolder", "DemoSettings", "DemoSummary", "Proof", "prepare", "prove", "stream_sales", "warm_up"]

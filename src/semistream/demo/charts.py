@@ -10,7 +10,7 @@ from typing import Literal
 
 _WIDTH, _HEIGHT = 560, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 34
-_MOST_BAR_WIDTH = 14.0
+_MAX_BAR_WIDTH = 14.0
 _NEXT_TO_NOTHING = 1e-300
 """Parts of anything smaller may be 0, which has no logarithm."""
 _STEPS = (1, 2, 2.5, 5, 10)
@@ -125,7 +125,7 @@ def _drawn(
     series: Series, seconds: Sequence[float], bottom: Sequence[float], level: Sequence[float], scale: _Scale
 ) -> str:
     if series.kind == "bars":
-        width = max(1.5, min(_MOST_BAR_WIDTH, 0.7 * (scale.x(scale.seconds) - scale.x(0)) / max(1, len(seconds))))
+        width = max(1.5, min(_MAX_BAR_WIDTH, 0.7 * (scale.x(scale.seconds) - scale.x(0)) / max(1, len(seconds))))
         floor = scale.y(0)
         return "".join(
             f'<rect class="bar {series.colour}" x="{max(_LEFT, min(scale.x(at), _WIDTH - _RIGHT) - width):.1f}" '

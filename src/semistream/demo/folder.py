@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from semistream.core.errors import ConcurrentWriteError, InvalidSettingError
-from semistream.spark.session import CheckpointLock
+from semistream.spark.spark_session import CheckpointLock
 
 _MARK = ".semistream-demo"
 _MARK_TEXT = b"Made by semistream demo, which replaces what it wrote here when it runs again.\n"

@@ -102,16 +102,16 @@ def _joined(sales: DataFrame, products: DataFrame) -> DataFrame:
     )
 
 
-def _compared(expected: DataFrame, found: DataFrame) -> Proof:
+def _compared(expected: DataFrame, warehouse: DataFrame) -> Proof:
     """Compare two bags of rows exactly: each row is counted on both sides, and the counts must be the same."""
     wanted, written = (
-        {field.name: field.dataType.simpleString() for field in rows.schema} for rows in (expected, found)
+        {field.name: field.dataType.simpleString() for field in rows.schema} for rows in (expected, warehouse)
     )
     if wanted != written:
         return Proof(problem=f"the warehouse has the columns {_columns(written)}, not {_columns(wanted)}.")
     names = expected.columns
     ours = expected.select(*names, F.lit(1).alias("wanted"), F.lit(0).alias("written"))
-    theirs = found.select(*names, F.lit(0).alias("wanted"), F.lit(1).alias("written"))
+    theirs = warehouse.select(*names, F.lit(0).alias("wanted"), F.lit(1).alias("written"))
     both = ours.unionAll(theirs).groupBy(*names)
     counted = both.agg(F.sum("wanted").alias("wanted"), F.sum("written").alias("written"))
     more = F.col("wanted") - F.col("written")

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from semistream.core.budget import format_bytes
+from semistream.demo.demo_run import DemoSettings
 from semistream.demo.proof import Proof
-from semistream.demo.running import DemoSettings
-from semistream.spark.progress import BatchProgress, Scalar
+from semistream.spark.batch_progress import BatchProgress, Scalar
 
 
 @dataclass(frozen=True)

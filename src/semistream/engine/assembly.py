@@ -12,28 +12,27 @@ from semistream.core.costs import SSD
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
-from semistream.engine.balance import MemoryBalance
-from semistream.engine.cache_stages import CacheStage, PinnedPages, UsefulBlocks
-from semistream.engine.cached_tuples import CachedTuples
+from semistream.engine.cache.balance import MemoryBalance
+from semistream.engine.cache.cache_stages import CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cache.resident_pages import ResidentPages
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.loop import JoinLoop
 from semistream.engine.loop_parts import LoopParts
-from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.memory_advice import memory_needed
-from semistream.engine.output import DeadLetters, Output
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.partitions import Partitions
-from semistream.engine.reader import PartitionReader
+from semistream.engine.output.output import DeadLetters, Output
+from semistream.engine.output.output_plan import OutputPlan
+from semistream.engine.phases.stream_input import StreamInput
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.measured_costs import MeasuredCosts
+from semistream.engine.reading.page_groups import Partitions
 from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
-from semistream.engine.resident_pages import ResidentPages
-from semistream.engine.settled_split import Circumstances, SettledSplit, settled
-from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.stream_input import StreamInput
-from semistream.engine.stream_rows import StreamRows
-from semistream.engine.table_sizes import mean_page_bytes, table_bytes, variable_bytes
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.rows.stream_rows import StreamRows
+from semistream.engine.sizing.memory_advice import memory_needed
+from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, settled
+from semistream.engine.sizing.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
+from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
 
@@ -116,11 +115,9 @@ class Assembly:
         May be called again once all tuples of the run before have left: caches and what policies have learned stay.
         """
         parts = self._shared_parts()
-        if self._side_by_side:
-            slots, shares = max(1, self.sizes.handover_slots), self._running.shares_probes
-            loop: JoinLoop = SideBySideLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares)
-        else:
-            loop = JoinLoop(stream(self.reader), parts)
+        slots = max(1, self.sizes.handover_slots) if self._side_by_side else None
+        shares_probes = self._running.shares_probes
+        loop = JoinLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares_probes)
         return loop, parts.output
 
     @property
@@ -158,6 +155,7 @@ class Assembly:
             cache_tuples=sizes.cache_tuples,
         )
         choice = self.recipe.page_choice(setting)
+        self._settled.split.check_serves(self.recipe.name, choice)
         rows = output = None
         if self.plan is not None and self._stream_schema is not None:
             slots = sizes.waiting_slots + sizes.handover_slots + sizes.output_slots
@@ -173,7 +171,7 @@ class Assembly:
             )
         if self.cache is None:
             self.cache = self._cache(setting)
-        elif isinstance(self.cache, CachedTuples):
+        else:
             self.cache.count_in(self.stats)
         waiting = WaitingTuples(
             setting.partition_count,

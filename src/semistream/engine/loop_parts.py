@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from semistream.core.clock import Clock
 from semistream.core.stats import JoinStats
-from semistream.engine.balance import MemoryBalance
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.measured_costs import MeasuredCosts
-from semistream.engine.output import Output
-from semistream.engine.reader import PartitionReader
-from semistream.engine.stream_rows import StreamRows
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.cache.balance import MemoryBalance
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.output.output import Output
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.measured_costs import MeasuredCosts
+from semistream.engine.rows.stream_rows import StreamRows
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.contract import Intake, PageChoice
 
 

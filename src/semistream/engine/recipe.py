@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from semistream.core.costs import CostProfile
 from semistream.engine.parameters import Parameter, Parameters, Value, Values
-from semistream.engine.split import Split
+from semistream.engine.sizing.split import Split
 from semistream.policies.contract import Admission, Intake, PageChoice, Replacement
 from semistream.policies.page_choice import OldestWaiting
 from semistream.policies.phasing import Refill

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.generator.keys import MasterKeySource
 from semistream.generator.randomness import UniformNumbers
 from semistream.generator.settings import share_of_one
+from semistream.generator.stream_keys import MasterKeySource
 
 
 class AbsentKeys:

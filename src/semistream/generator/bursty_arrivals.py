@@ -8,12 +8,12 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.generator.arrivals import GeneratedArrivals, positions
+from semistream.generator.arrival_times import GeneratedArrivals, positions
 from semistream.generator.randomness import random_for
 from semistream.generator.settings import positive_number, whole_number
 
-_MOST_SOURCES = 16
-_LEAST_WINDOW_STEPS = 1 << 14
+_MAX_SOURCES = 16
+_MIN_WINDOW_STEPS = 1 << 14
 _SLOWEST_SWITCHES_PER_WINDOW = 16
 _DRAWN_BEYOND_MEAN = 64
 
@@ -37,14 +37,14 @@ class BurstyArrivals(GeneratedArrivals):
 
     def __init__(self, step_seconds: float, seed: int, sources: int = 10, *, mean_rate: float | None = None) -> None:
         self._step_seconds = positive_number("step_seconds", step_seconds)
-        if whole_number("sources", sources, least=1) > _MOST_SOURCES:
-            raise InvalidSettingError(f"sources must be at most {_MOST_SOURCES}, but {sources} was given.")
+        if whole_number("sources", sources, least=1) > _MAX_SOURCES:
+            raise InvalidSettingError(f"sources must be at most {_MAX_SOURCES}, but {sources} was given.")
         self._bandwidths = [2**number for number in range(1, sources + 1)]
         self._full_bandwidth = sum(self._bandwidths)
         natural_rate = self._full_bandwidth / 2 / self._step_seconds
         super().__init__(natural_rate if mean_rate is None else positive_number("mean_rate", mean_rate))
         self._scale = self.mean_rate / natural_rate
-        self._window_steps = max(_LEAST_WINDOW_STEPS, self._bandwidths[-1] * _SLOWEST_SWITCHES_PER_WINDOW)
+        self._window_steps = max(_MIN_WINDOW_STEPS, self._bandwidths[-1] * _SLOWEST_SWITCHES_PER_WINDOW)
         self._pair_tuples = self._window_steps * self._full_bandwidth
         self._seed = whole_number("seed", seed, least=0)
         self._pair = -1

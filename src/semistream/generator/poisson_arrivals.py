@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Float64Array
-from semistream.generator.arrivals import GeneratedArrivals
+from semistream.generator.arrival_times import GeneratedArrivals
 from semistream.generator.randomness import random_for
 from semistream.generator.settings import positive_number, whole_number
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from semistream.core.arrays import Float64Array, Int64Array
-from semistream.generator.keys import ZipfKeys
 from semistream.generator.permutation import SeededPermutation
 from semistream.generator.randomness import UniformNumbers, random_for
 from semistream.generator.settings import whole_number
 from semistream.generator.stream import Workload
+from semistream.generator.stream_keys import ZipfKeys
 
 PRODUCTS_SCHEMA = pa.schema(
     [
@@ -38,8 +38,8 @@ SALES_SCHEMA = pa.schema(
 _FIRST_SURROGATE_KEY = 1_000_000_001
 _QUALITIES = pa.array(["Plain", "Fine", "Light", "Sturdy", "Classic", "Compact", "Quiet", "Bright"])
 _THINGS = pa.array(["chair", "lamp", "kettle", "bicycle", "jacket", "radio", "notebook", "tent", "shovel", "mirror"])
-_MOST_PRICE_CENTS = 100_000
-_MOST_QUANTITY = 12
+_MAX_PRICE_CENTS = 100_000
+_MAX_QUANTITY = 12
 
 
 def products(
@@ -80,7 +80,7 @@ class _ProductColumns:
             " ",
         )
         suppliers = 1 + _whole_numbers(self._supplier_uniforms, count, self._supplier_count)
-        cents = 1 + _whole_numbers(self._price_uniforms, count, _MOST_PRICE_CENTS)
+        cents = 1 + _whole_numbers(self._price_uniforms, count, _MAX_PRICE_CENTS)
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(product_ids),
@@ -145,7 +145,7 @@ class Sales:
         self._sold += len(keys)
         seconds = numbers if moments is None else moments
         microseconds = self._start_microseconds + np.rint(seconds * 1e6).astype(np.int64)
-        quantities = 1 + np.floor(_MOST_QUANTITY * self._uniforms.take(len(keys)) ** 3).astype(np.int32)
+        quantities = 1 + np.floor(_MAX_QUANTITY * self._uniforms.take(len(keys)) ** 3).astype(np.int32)
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(numbers + self._first_sale_id),

@@ -8,13 +8,13 @@ from typing import Literal
 
 from semistream.core.errors import InvalidSettingError
 from semistream.generator.absent import AbsentKeys
-from semistream.generator.arrivals import ConstantArrivals, GeneratedArrivals, IntermittentArrivals
+from semistream.generator.arrival_times import ConstantArrivals, GeneratedArrivals, IntermittentArrivals
 from semistream.generator.bursty_arrivals import BurstyArrivals
-from semistream.generator.keys import MasterKeySource, ZipfKeys
 from semistream.generator.poisson_arrivals import PoissonArrivals
 from semistream.generator.sales import Sales
 from semistream.generator.settings import number_from, one_of, positive_number, share_of_one, whole_number
 from semistream.generator.stream import Workload
+from semistream.generator.stream_keys import MasterKeySource, ZipfKeys
 
 ARRIVALS = ("constant", "poisson", "bursty", "intermittent")
 RANKS = ("sorted", "shuffled")

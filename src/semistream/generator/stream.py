@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from semistream.core.arrays import Float64Array, Int64Array, UInt8Array
 from semistream.core.errors import InvalidSettingError
-from semistream.generator.arrivals import ArrivalSource
-from semistream.generator.keys import KeySource
+from semistream.generator.arrival_times import ArrivalSource
 from semistream.generator.settings import whole_number
+from semistream.generator.stream_keys import KeySource
 
 
 @runtime_checkable

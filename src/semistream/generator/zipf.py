@@ -81,10 +81,10 @@ class DiscreteZipf:
 
     def probabilities(self) -> Float64Array:
         """Return the probability of every rank, from rank 1 on; 8 bytes a rank."""
-        found: Float64Array = np.arange(1, self._key_count + 1, dtype=np.float64)
-        found **= -self._exponent
-        found /= self._total
-        return found
+        shares: Float64Array = np.arange(1, self._key_count + 1, dtype=np.float64)
+        shares **= -self._exponent
+        shares /= self._total
+        return shares
 
     def _tail_sum(self) -> float:
         end = self._key_count + 0.5
@@ -122,8 +122,8 @@ class IntegralZipf:
         power = 1 - self._exponent
         if power:
             growth = starts**power * np.expm1(power * growth) / power
-        found: Float64Array = growth / self._total
-        return found
+        shares: Float64Array = growth / self._total
+        return shares
 
 
 def _checked_rank(rank: int, key_count: int) -> int:

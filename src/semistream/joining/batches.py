@@ -13,8 +13,8 @@ from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
-from semistream.engine.output import DeadLetters
-from semistream.engine.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.engine.output.output import DeadLetters
+from semistream.engine.output.output_plan import OutputPlan, check_join_type, plan_output
 from semistream.engine.recipe import Recipe
 from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.store.contract import MasterStore

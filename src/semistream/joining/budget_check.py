@@ -10,7 +10,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.value_widths import fixed_width
 from semistream.engine.assembly import Assembly
-from semistream.engine.output_plan import OutputPlan
+from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.recipe import Recipe
 from semistream.joining.ordered_session import columns_and_sizes
 from semistream.store.contract import MasterStore

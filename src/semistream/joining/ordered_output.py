@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.keys import KeyCodec
-from semistream.engine.merged_rows import NOWHERE, MergedRows
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.row_sizes import RowSizes, cuts
+from semistream.engine.output.output_plan import OutputPlan
+from semistream.engine.rows.merged_rows import NOWHERE, MergedRows
+from semistream.engine.rows.row_sizes import RowSizes, cuts
 
 _PAIR_BYTES = 40
 """What a pair of a stream row and a master row takes while it is worked on, without their columns."""
@@ -73,10 +73,10 @@ class OrderedOutput:
             if end == start + 1 and counts[start] > self._max_pairs:
                 yield from self._one_row(answered.sliced(start, end), int(counts[start]), merged)
             else:
-                yield from self._some_rows(answered.sliced(start, end), counts[start:end], merged)
+                yield from self._rows_at_once(answered.sliced(start, end), counts[start:end], merged)
             start = end
 
-    def _some_rows(self, answered: Answered, counts: Int64Array, merged: MergedRows) -> Iterator[pa.RecordBatch]:
+    def _rows_at_once(self, answered: Answered, counts: Int64Array, merged: MergedRows) -> Iterator[pa.RecordBatch]:
         """Yield the output of rows whose pairs may be held together."""
         if not (counts > 1).any() and (not self._verify or self._same_keys(answered, merged).all()):
             yield from self._kept(answered, merged, counts > 0)
@@ -102,9 +102,9 @@ class OrderedOutput:
         """Yield the output of a row with more matches than may be held together."""
         is_matched = False
         for first in range(0, count, self._max_pairs):
-            some = min(self._max_pairs, count - first)
-            places = answered.places[0] - first - np.arange(some, dtype=np.int64)
-            rows = np.zeros(some, dtype=np.int64)
+            pairs = min(self._max_pairs, count - first)
+            places = answered.places[0] - first - np.arange(pairs, dtype=np.int64)
+            rows = np.zeros(pairs, dtype=np.int64)
             if self._verify:
                 same = self._verified(answered.batch, rows, places, merged)
                 rows, places = rows[same], places[same]
@@ -166,15 +166,15 @@ class OrderedOutput:
 
     def _same_keys(self, answered: Answered, merged: MergedRows) -> BoolArray:
         """Say for rows with at most one master row each whether it has the very key of its row, if there is one."""
-        found = np.flatnonzero(answered.places != NOWHERE)
-        return self._verified(answered.batch, found, answered.places[found], merged)
+        answered_rows = np.flatnonzero(answered.places != NOWHERE)
+        return self._verified(answered.batch, answered_rows, answered.places[answered_rows], merged)
 
     def _verified(self, batch: pa.RecordBatch, rows: Int64Array, places: Int64Array, merged: MergedRows) -> BoolArray:
         """Say which pairs of a stream row and a master row have the same key, some at a time."""
         same = np.ones(len(rows), dtype=np.bool_)
         for start, end in cuts(merged.variable_bytes(places), len(rows), self._piece_bytes):
-            some = pa.array(rows[start:end])
-            ours = [batch.column(batch.schema.get_field_index(name)).take(some) for name in self._plan.stream_keys]
+            taken = pa.array(rows[start:end])
+            ours = [batch.column(batch.schema.get_field_index(name)).take(taken) for name in self._plan.stream_keys]
             theirs = merged.take(places[start:end], self._key_columns)
             same[start:end] = self._codec.same_key(ours, theirs)
         return same

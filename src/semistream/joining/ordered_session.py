@@ -7,30 +7,25 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from semistream.algorithms.parameters import CACHE_SHARE
+from semistream.algorithms.shared_parameters import CACHE_SHARE
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.budget import MemoryBudget
-from semistream.core.costs import SSD
 from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.cached_tuples import CachedTuples
-from semistream.engine.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
-from semistream.engine.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
-from semistream.engine.output import DeadLetters, Output
-from semistream.engine.output_plan import OutputPlan
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.output.output import DeadLetters, Output
+from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.parameters import Values
-from semistream.engine.recipe import Recipe, Setting, TupleCaching
-from semistream.engine.row_sizes import RowSizes, cuts
-from semistream.engine.slot_rows import SlotRows
-from semistream.engine.tuple_cache import HotRows, TupleCache
+from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
+from semistream.engine.recipe import Recipe
+from semistream.engine.rows.row_sizes import RowSizes, cuts
+from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
+from semistream.joining.ordered_cache import new_cache
 from semistream.joining.ordered_output import Answered, OrderedOutput
 from semistream.joining.session import conforming, too_large
 from semistream.store.contract import MasterStore
-
-_ONE_IN = 8
-"""A cache that answers next to nothing is asked, and learns, once in so many times."""
 
 
 class OrderedSession:
@@ -67,14 +62,13 @@ class OrderedSession:
         """What takes the rows that are too large for the memory; without it they are an error."""
         self.stats.memory_bytes = budget.by_component()
         if cache is None and self.sizes.cache_tuples:
-            cache = self._new_cache(recipe, values, columns, seed)
-        assert cache is None or isinstance(cache, CachedTuples)
-        self._cached = cache
+            cache = new_cache(store, recipe, values, self.sizes, columns, self.stats, seed)
+        self._cached = cache if cache is not None and cache.answers_by_code else None
         if cache is not None:
             cache.count_in(self.stats)
         self._look_up = ChunkLookUp(
             store,
-            cache,
+            self._cached,
             columns,
             self.stats,
             found_bytes=self.sizes.found_bytes,
@@ -177,34 +171,6 @@ class OrderedSession:
         sizes = RowSizes(self._stream_schema)
         for start, end in cuts(sizes.of(answered.batch, rows) + sizes.fixed_bytes, len(rows), self.sizes.piece_bytes):
             self.dead_letters(answered.batch.take(pa.array(rows[start:end])), reason)
-
-    def _new_cache(self, recipe: Recipe, values: Values, columns: pa.Schema, seed: int) -> CachedTuples | None:
-        caching, sizes, store = recipe.caching, self.sizes, self.store
-        assert isinstance(caching, TupleCaching)
-        assert caching.admission is not None
-        assert caching.replacement is not None
-        setting = Setting(
-            partition_count=max(1, store.page_count),
-            waiting_slots=1,
-            row_count=max(1, store.row_count),
-            seed=seed,
-            values=values,
-            costs=SSD,
-            partition_bytes=1.0,
-            run_partitions=1,
-            cache_tuples=sizes.cache_tuples,
-        )
-        rows = SlotRows(columns, sizes.cache_tuples, sizes.cache_variable_bytes) if len(columns) else None
-        return CachedTuples(
-            TupleCache(sizes.cache_tuples, caching.replacement(setting), rows),
-            caching.admission(setting),
-            tuple(columns.names),
-            unique=store.unique and store.codec.exact,
-            remembers_absent=recipe.running(values).remembers_absent,
-            one_in=_ONE_IN,
-            seed=seed,
-            stats=self.stats,
-        )
 
 
 def columns_and_sizes(

@@ -15,15 +15,15 @@ from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.output import DeadLetters
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.reader import PartitionReader
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.output.output import DeadLetters
+from semistream.engine.output.output_plan import OutputPlan
+from semistream.engine.phases.stream_input import BatchInput, Chunk
+from semistream.engine.reading.group_reader import PartitionReader
 from semistream.engine.recipe import Recipe
-from semistream.engine.row_sizes import RowSizes, cuts
-from semistream.engine.sizing import ROW_SHARE
-from semistream.engine.stream_input import BatchInput, Chunk
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.rows.row_sizes import RowSizes, cuts
+from semistream.engine.sizing.sizing import ROW_SHARE
 from semistream.store.contract import MasterStore
 
 _LINGER_SECONDS = 0.02
@@ -223,9 +223,9 @@ def conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         if field.name not in batch.schema.names:
             raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch: restart.")
-        found = batch.schema.field(field.name).type
-        if found != field.type:
+        arrived = batch.schema.field(field.name).type
+        if arrived != field.type:
             raise SchemaDriftError(
-                f"The stream's column {field.name!r} was {field.type} and is {found} in a later batch: restart."
+                f"The stream's column {field.name!r} was {field.type} and is {arrived} in a later batch: restart."
             )
     return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from semistream.pipeline import places
 from semistream.pipeline.description import PipelineDescription
 from semistream.pipeline.failures import CheckpointMismatchError
-from semistream.spark.session import java_of
+from semistream.spark.spark_session import java_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,4 +103,4 @@ def names_by_spark(spark: SparkSession) -> Listing:
 def _newest(names: Sequence[str] | None, pattern: re.Pattern[str] = _LOG_ENTRY) -> int | None:
     if names is None:
         return None
-    return max((int(found[1]) for name in names if (found := pattern.fullmatch(name))), default=-1)
+    return max((int(match[1]) for name in names if (match := pattern.fullmatch(name))), default=-1)

@@ -86,7 +86,7 @@ class Belonging:
             self._check_source_path(now["path"], then["path"])
         elif not self._accept_moved:
             raise CheckpointMismatchError(
-                f"[source] is {_told(now)}, but the checkpoint {self._checkpoint} belongs to {_told(then)}: put it "
+                f"[source] is {_text(now)}, but the checkpoint {self._checkpoint} belongs to {_text(then)}: put it "
                 f"back, or {ANEW}; --accept-moved goes on if it is the same stream."
             )
 
@@ -123,7 +123,7 @@ class Belonging:
         ):
             return
         raise CheckpointMismatchError(
-            f"[sink] is {_told(now)}, but the checkpoint {self._checkpoint} belongs to {_told(then.sink)}: put it "
+            f"[sink] is {_text(now)}, but the checkpoint {self._checkpoint} belongs to {_text(then.sink)}: put it "
             f"back, or {ANEW}; --accept-moved goes on if the table was moved."
         )
 
@@ -173,5 +173,5 @@ def _real(place: str | None) -> str:
     return os.path.realpath(place) if places.is_local(place) else place.rstrip("/")
 
 
-def _told(what: Mapping[str, str]) -> str:
+def _text(what: Mapping[str, str]) -> str:
     return " ".join(value for value in what.values() if value)

@@ -13,7 +13,7 @@ from semistream.pipeline.belonging import Belonging
 from semistream.pipeline.description import PipelineDescription
 from semistream.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.pipeline.remembered_columns import RememberedColumns
-from semistream.spark.session import CheckpointLock
+from semistream.spark.spark_session import CheckpointLock
 
 
 class CheckedStart:

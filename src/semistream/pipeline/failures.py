@@ -16,7 +16,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 _PLAN = "=== Streaming Query ==="
 _WRAPPERS = {"STREAM_FAILED", "FAILED_EXECUTE_UDF", "TASK_WRITE_FAILED"}
 _QUOTED = re.compile(r"'[^'\n]*'")
-_MOST_CHARACTERS = 400
+_MAX_CHARACTERS = 400
 
 
 class PipelineFailedError(SemistreamError):
@@ -35,15 +35,15 @@ def first_sentence(error: BaseException) -> str:
     """Return what Spark says in its innermost message, without values of the data."""
     text = str(error).split(_PLAN)[0]
     # Messages stand one in another, so that each goes from its condition to the end of the line.
-    found = [
+    errors = [
         (match[1], text[match.end() : _END.search(text, match.end()).start()])  # type: ignore[union-attr]
         for match in _CONDITION.finditer(text)
         if match[1] not in _WRAPPERS
     ]
-    if _TRACEBACK in text and (not found or found[-1][0] == "PYTHON_EXCEPTION"):
-        found = _PYTHON_ERROR.findall(text) or found
-    kind, said = found[-1] if found else (type(error).__name__, text.strip().split("\n", 1)[0])
-    shown = " ".join(_QUOTED.sub("'…'", said).split())[:_MOST_CHARACTERS].rstrip(".")
+    if _TRACEBACK in text and (not errors or errors[-1][0] == "PYTHON_EXCEPTION"):
+        errors = _PYTHON_ERROR.findall(text) or errors
+    kind, said = errors[-1] if errors else (type(error).__name__, text.strip().split("\n", 1)[0])
+    shown = " ".join(_QUOTED.sub("'…'", said).split())[:_MAX_CHARACTERS].rstrip(".")
     return f"{shown} [{kind}]" if shown else kind
 
 

@@ -52,19 +52,19 @@ def is_inside(place: str, other: str) -> bool:
 
 
 def _address(table: TomlTable, key: str, text: str) -> str | None:
-    found = _SCHEME.match(text)
-    if found is None or found[1].lower() == "file":
+    match = _SCHEME.match(text)
+    if match is None or match[1].lower() == "file":
         return None
-    if found[1].lower() not in REMOTE_SCHEMES:
-        raise table.wrong(key, f"cannot be at {found[1]}: give a path, or an address of {', '.join(REMOTE_SCHEMES)}")
+    if match[1].lower() not in REMOTE_SCHEMES:
+        raise table.wrong(key, f"cannot be at {match[1]}: give a path, or an address of {', '.join(REMOTE_SCHEMES)}")
     if ".." in urlsplit(text).path.split("/"):
         raise table.wrong(key, "has '..' in its address: write the address without it")
     return text
 
 
 def _local(table: TomlTable, key: str, text: str) -> Path:
-    found = _SCHEME.match(text)
-    if found is None:
+    match = _SCHEME.match(text)
+    if match is None:
         return Path(text)
     parts = urlsplit(text)
     if parts.netloc not in ("", "localhost"):

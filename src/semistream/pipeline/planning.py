@@ -18,9 +18,9 @@ from semistream.pipeline.remembered_columns import RememberedColumns
 from semistream.pipeline.sinks import check_sink
 from semistream.pipeline.sources import open_source
 from semistream.pipeline.transformations import apply_steps
-from semistream.spark.enrich import enrich
-from semistream.spark.progress import ROWS_WRITTEN
-from semistream.spark.session import java_of
+from semistream.spark.batch_progress import ROWS_WRITTEN
+from semistream.spark.enrichment import enrich
+from semistream.spark.spark_session import java_of
 
 
 @dataclass(frozen=True)

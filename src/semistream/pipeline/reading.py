@@ -10,7 +10,7 @@ from pathlib import Path
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError, SemistreamError
-from semistream.engine.output_plan import JOIN_TYPES
+from semistream.engine.output.output_plan import JOIN_TYPES
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import (
     JoinDescription,
@@ -27,7 +27,7 @@ from semistream.pipeline.toml_table import TomlTable, has_control_characters, su
 _TABLES = ("pipeline", "source", "master", "join", "transform", "sink", "trigger", "statistics", "spark")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _MASTER_URL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d, ]+\]|yarn|(spark|k8s)://\S+")
-_MOST_FILE_BYTES = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
 _FIXED_SETTINGS = {
     "spark.master": "give master = … in [spark]",
     "spark.remote": "give master = … in [spark]",
@@ -73,7 +73,7 @@ def read_description(file: str | Path) -> PipelineDescription:
 
 def _parsed(file: Path) -> Mapping[str, object]:
     try:
-        if file.stat().st_size > _MOST_FILE_BYTES:
+        if file.stat().st_size > _MAX_FILE_BYTES:
             raise InvalidSettingError(f"{file} is too large for a pipeline's file: give the path of a TOML file.")
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -207,10 +207,10 @@ def _read_trigger(values: object) -> TriggerDescription:
 
 def _read_statistics(values: object, folder: Path) -> StatisticsDescription:
     table = TomlTable("[statistics]", values, ("json_lines", "prometheus"))
-    found = {key: places.written_file(table, key, folder) for key in ("json_lines", "prometheus") if key in table}
-    if len(set(found.values())) < len(found):
+    files = {key: places.written_file(table, key, folder) for key in ("json_lines", "prometheus") if key in table}
+    if len(set(files.values())) < len(files):
         raise table.wrong("prometheus", "is the file of json_lines, too: give two files")
-    return StatisticsDescription(found.get("json_lines"), found.get("prometheus"))
+    return StatisticsDescription(files.get("json_lines"), files.get("prometheus"))
 
 
 def _read_spark(values: object) -> SparkDescription:
@@ -233,13 +233,13 @@ def _read_spark(values: object) -> SparkDescription:
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
     """Return settings under their whole names, since TOML makes tables of names with dots."""
-    found: list[tuple[str, object]] = []
+    settings: list[tuple[str, object]] = []
     for key, value in values.items():
         if isinstance(value, Mapping) and set(value) != {"env"}:
-            found.extend(_flat(value, f"{prefix}{key}."))
+            settings.extend(_flat(value, f"{prefix}{key}."))
         else:
-            found.append((f"{prefix}{key}", value))
-    return found
+            settings.append((f"{prefix}{key}", value))
+    return settings
 
 
 def _setting(table: TomlTable, key: str, value: object) -> str:

@@ -62,7 +62,7 @@ def _read_options(table: TomlTable, format_name: str) -> dict[str, str]:
     values = table.value("options") if "options" in table else {}
     if not isinstance(values, dict):
         raise table.wrong("options", "must be a table, such as [source.options]")
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for key, value in values.items():
         where = f"options.{key}"
         if secrets.names_a_secret(key):
@@ -70,15 +70,15 @@ def _read_options(table: TomlTable, format_name: str) -> dict[str, str]:
         if key not in known:
             raise table.wrong(where, f"is not an option of {format_name!r}: {suggestion(key, known)}")
         if isinstance(value, bool):
-            found[key] = str(value).lower()
+            options[key] = str(value).lower()
         elif isinstance(value, str | int | float):
-            found[key] = str(value)  # with control characters: a separator may be one
+            options[key] = str(value)  # with control characters: a separator may be one
         else:
             raise table.wrong(where, "must be a text, a number, true or false")
     for key in _REQUIRED_OPTIONS.get(format_name, ()):
-        if key not in found:
+        if key not in options:
             raise table.wrong(f"options.{key}", f"is missing: the format {format_name!r} needs it")
-    return found
+    return options
 
 
 def _read_dead_letters(table: TomlTable, format_name: str, folder: Path) -> str | None:

@@ -40,10 +40,10 @@ class Remembered:
 def read_remembered(checkpoint: Path) -> Remembered | None:
     """Return what a checkpoint remembers, or None if no pipeline was started with it."""
     path = checkpoint / FILE_NAME
-    found = read_sealed(path, _FORMAT)
-    if found is None:
+    sealed = read_sealed(path, _FORMAT)
+    if sealed is None:
         return None
-    number, content = found
+    number, content = sealed
     try:
         belongings = Belongings(**content["belongings"]) if number == _FORMAT else None
         columns = {str(name): str(kind) for name, kind in content["columns"].items()}

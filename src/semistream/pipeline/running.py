@@ -20,9 +20,9 @@ from semistream.pipeline.description import PipelineDescription, StatisticsDescr
 from semistream.pipeline.failures import as_own_error
 from semistream.pipeline.planning import PlannedPipeline, plan_pipeline
 from semistream.pipeline.sinks import sink_writer, triggered
+from semistream.spark.batch_progress import BatchProgress, ProgressListener, Scalar
 from semistream.spark.metrics_files import JsonLinesFile, PrometheusFile
-from semistream.spark.progress import BatchProgress, ProgressListener, Scalar
-from semistream.spark.session import local_checkpoint, make_session
+from semistream.spark.spark_session import local_checkpoint, make_session
 
 ProgressCallback: TypeAlias = Callable[[BatchProgress], None]
 _POLL_SECONDS = 0.2

@@ -57,19 +57,19 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read ({error.strerror}): mend that and start again.") from None
     try:
-        found = json.loads(read)
-        number = found["format"]
+        sealed = json.loads(read)
+        number = sealed["format"]
         if isinstance(number, int) and number > format_number:
             raise DamagedFileError(
                 f"{path} has format {number}, but this version knows formats up to {format_number}: it is damaged, or "
                 f"a newer semistream wrote it, which then must run the pipeline."
             )
         if number == format_number:
-            content = found["content"]
-            if found["crc"] == _checksum(content) and isinstance(content, dict):
+            content = sealed["content"]
+            if sealed["crc"] == _checksum(content) and isinstance(content, dict):
                 return number, content
         elif isinstance(number, int) and number > 0:
-            return number, found
+            return number, sealed
     except (ValueError, KeyError, TypeError):
         pass
     raise damaged(path)

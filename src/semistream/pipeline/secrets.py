@@ -54,10 +54,10 @@ def from_environment(value: object, where: str) -> str | None:
     name = value["env"]
     if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
         raise InvalidSettingError(f'{where} must name an environment variable: write {{env = "NAME"}}.')
-    found = os.environ.get(name)
-    if not found:
+    secret = os.environ.get(name)
+    if not secret:
         raise InvalidSettingError(f"{where} needs the environment variable {name}: set it before the start.")
-    return found
+    return secret
 
 
 def _refusal(where: str) -> str:

@@ -23,7 +23,7 @@ from semistream.pipeline.description import (
 from semistream.pipeline.failures import first_sentence
 from semistream.pipeline.reading_steps import step_name
 from semistream.pipeline.toml_table import suggestion
-from semistream.spark.session import java_of
+from semistream.spark.spark_session import java_of
 
 # They run any static method of Java that is on the class path, so that an expression could do anything.
 _CODE_RUNNERS = {"reflect", "java_method", "try_reflect"}

@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 from semistream.core.budget import format_bytes
 from semistream.pipeline.description import PipelineDescription
-from semistream.spark.session import arrow_batch_bytes
+from semistream.spark.spark_session import arrow_batch_bytes
 
 WORKER_BASE_BYTES = 270_000_000
 """What a Python worker holds before its first row: the interpreter, Arrow and the compiled kernels."""
 _GROWTH = 1.15
 """A worker grows by so many times its budget at most, and by two Arrow batches."""
 
-_LEAST_OVERHEAD_BYTES = 384 << 20
+_MIN_OVERHEAD_BYTES = 384 << 20
 _OVERHEAD_SHARE = 0.1
 
 
@@ -83,7 +83,7 @@ def _overhead_bytes(settings: Mapping[str, str]) -> int:
     if given is not None:
         return _spark_bytes(given, 1 << 20)
     executor = _spark_bytes(settings.get("spark.executor.memory", "1g"), 1)
-    return max(_LEAST_OVERHEAD_BYTES, int(executor * _OVERHEAD_SHARE))
+    return max(_MIN_OVERHEAD_BYTES, int(executor * _OVERHEAD_SHARE))
 
 
 def _spark_bytes(text: str, unit: int) -> int:

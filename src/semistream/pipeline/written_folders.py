@@ -23,11 +23,11 @@ class Owner:
 def owner_of(folder: Path) -> Owner | None:
     """Return whose a folder is, or None if it is nobody's."""
     path = folder / OWNER_NAME
-    found = read_sealed(path, _FORMAT)
-    if found is None:
+    sealed = read_sealed(path, _FORMAT)
+    if sealed is None:
         return None
     try:
-        return Owner(str(found[1]["id"]), str(found[1]["checkpoint"]))
+        return Owner(str(sealed[1]["id"]), str(sealed[1]["checkpoint"]))
     except KeyError:
         raise damaged(path) from None
 

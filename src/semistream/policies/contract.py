@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Protocol
 
 from semistream.core.arrays import Int32Array, Int64Array
@@ -54,34 +55,56 @@ class Queue(Protocol):
         """Return how many tuples have entered since the oldest did; only if the choice needs positions."""
 
 
+@dataclass(frozen=True)
+class Moment:
+    """What a page choice is told when it is asked, beside the queue."""
+
+    input_pending: bool
+    """More tuples may come."""
+    overdue_before: int = 0
+    """Tuples that entered before the queue's count of `entered` was this have waited for half of their deadline."""
+    buffer: int = 0
+    """Which of its buffers the partitions are to be loaded into."""
+    loading: tuple[int, ...] = ()
+    """The partitions that its other buffers are being loaded with."""
+
+
 class PageChoice(ABC):
     """Chooses the partition of the master table that is read next.
 
-    The engine asks once per round of the disk phase, while tuples wait, and tells the outcome of each read. All calls
-    come from one thread.
+    The engine asks once per round of the disk phase, or for each buffer that is free, while tuples wait, and tells the
+    outcome of each read. All calls come from one thread. What a choice needs, and how its partitions are read, it says
+    by the attributes below and nowhere else; a split that makes room for that is checked against them.
     """
 
     needs_positions = False
+    """`at` and `oldest_lag` of the queue, which cost memory for each tuple."""
     needs_youngest = False
+    """`youngest` of the queue."""
     needs_since = False
+    """`since` of the queue."""
     sequential = False
     """Each read continues where the one before ended."""
     merges = False
     """Neighbours among the chosen partitions, which come in their order, are read by one request."""
     buffers = 1
-    """How many reads are in flight together."""
+    """How many partitions are loaded at the same time, each into a buffer of its own, where phases run side by side."""
     deadline_seconds = 0.0
-    """If it is above 0, `overdue_before` must be kept up to date."""
-    overdue_before = 0
-    """Tuples that entered before the queue's count of `entered` was this have waited for half of the deadline."""
+    """If it is above 0, `overdue_before` of each moment is told."""
+
+    def declare_as(self, other: PageChoice) -> None:
+        """Declare what another choice does; for a choice that passes every call on to it."""
+        for name, value in vars(PageChoice).items():
+            if isinstance(value, (bool, int, float)):
+                setattr(self, name, getattr(other, name))
 
     @abstractmethod
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
-        """Return the partitions to read now, one request each; may be empty while `input_pending`: more may come."""
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
+        """Return the partitions to read now, one request each.
 
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:  # noqa: ARG002
-        """Return the partition to load into one of several buffers, other than `taken`; -1 if there is none."""
-        raise AssertionError("this choice has one buffer")
+        May be none while input is pending, and must be none if another buffer is being loaded with all that tuples
+        wait for.
+        """
 
     def following(self, reads: int) -> list[Int64Array]:  # noqa: ARG002
         """Return what up to `reads` next calls of `choose` will most likely return, so that it can be read ahead."""
@@ -104,6 +127,9 @@ class Intake(ABC):
     @abstractmethod
     def ready(self, queue: Queue, taken: int, *, available: bool, ended: bool) -> bool:
         """Say whether the next read may start; `available` says that input is there that could still be taken."""
+
+    def begin(self, queue: Queue) -> None:  # noqa: B027
+        """Learn that a read starts because `ready` has said that it may."""
 
     def answered(self, count: int, longest_wait_seconds: float, queue: Queue) -> None:  # noqa: B027
         """Learn how many tuples a read has answered and the longest wait among them; only with a deadline."""

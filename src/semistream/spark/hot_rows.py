@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from semistream.core import durable_files as files
 from semistream.core.errors import CorruptTableError
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.cache.tuple_cache import HotRows
 
 _MAGIC = b"SSHOT1\0\0"
 _HEADER = struct.Struct("<8sIIQ")
@@ -54,12 +54,12 @@ class HotRowsFile:
         except OSError:
             return
 
-    def load(self, most_bytes: int, most_seconds: float) -> tuple[int, str, Iterator[HotRows]]:
+    def load(self, max_bytes: int, max_seconds: float) -> tuple[int, str, Iterator[HotRows]]:
         """Return version and identity of the saved rows, and an iterator over them that stops after so many seconds.
 
-        The version is 0 and there are no rows if nothing of use was saved, or more than `most_bytes`.
+        The version is 0 and there are no rows if nothing of use was saved, or more than `max_bytes`.
         """
-        body = self._body(most_bytes)
+        body = self._body(max_bytes)
         if body is None:
             return 0, "", iter(())
         try:
@@ -70,11 +70,11 @@ class HotRowsFile:
                 return 0, "", iter(())  # rows of another cache, perhaps with other columns
         except (pa.ArrowException, KeyError, TypeError, ValueError):
             return 0, "", iter(())
-        return version, identity, _batches(reader, time.monotonic() + most_seconds)
+        return version, identity, _batches(reader, time.monotonic() + max_seconds)
 
-    def _body(self, most_bytes: int) -> pa.Buffer | None:
+    def _body(self, max_bytes: int) -> pa.Buffer | None:
         try:
-            content = files.read_file(self.path, most_bytes=most_bytes + _HEADER.size)
+            content = files.read_file(self.path, max_bytes=max_bytes + _HEADER.size)
         except (OSError, CorruptTableError):
             return None
         if len(content) < _HEADER.size:

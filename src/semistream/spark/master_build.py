@@ -198,12 +198,12 @@ def _sorted_by_code(
 
 
 def _order_place(fields: Sequence[StructField], name: str) -> int:
-    found = [place for place, field in enumerate(fields) if field.name == name]
-    if len(found) != 1:
+    places = [place for place, field in enumerate(fields) if field.name == name]
+    if len(places) != 1:
         raise UnknownColumnError(f"order_by names {name!r}: name columns that the DataFrame has once.")
-    if not is_orderable(fields[found[0]].dataType):
+    if not is_orderable(fields[places[0]].dataType):
         raise InvalidSettingError(f"order_by names {name!r}, which cannot be sorted: name another column.")
-    return found[0]
+    return places[0]
 
 
 def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
@@ -232,5 +232,5 @@ def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
 
 
 def _is_visible(path: Path, size_bytes: int) -> bool:
-    found = status_of(path)
-    return found is not None and found.st_size == size_bytes
+    status = status_of(path)
+    return status is not None and status.st_size == size_bytes

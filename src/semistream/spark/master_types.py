@@ -51,8 +51,8 @@ def arrow_schema(schema: StructType, key: Sequence[str]) -> pa.Schema:
     )
     # Up to Spark 4.1 UTC is what it does without being told.
     options: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
-    found: pa.Schema = to_arrow_schema(stored, **options)
-    return found.remove_metadata()
+    schema_of_table: pa.Schema = to_arrow_schema(stored, **options)
+    return schema_of_table.remove_metadata()
 
 
 def code_expression(data_type: DataType) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError
-from semistream.spark.progress import BatchProgress, Scalar
+from semistream.spark.batch_progress import BatchProgress, Scalar
 
 _COUNTERS = {
     "tuples_in": ("tuples_in_total", "Stream rows that came into the enrichment."),

@@ -37,11 +37,11 @@ class RefusedRows:
         """Write some rows."""
         reasons = pa.array([reason] * rows.num_rows, REASON.type)
         named = rows if self._names is None else rows.rename_columns(self._names)
-        told = named.append_column(REASON, reasons)
+        with_reasons = named.append_column(REASON, reasons)
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pq.ParquetWriter(self._unfinished, told.schema)
-        self._writer.write_batch(told)
+            self._writer = pq.ParquetWriter(self._unfinished, with_reasons.schema)
+        self._writer.write_batch(with_reasons)
 
     def commit(self) -> None:
         """Give the file its name, on the disk and complete, if there is one."""

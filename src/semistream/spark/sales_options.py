@@ -14,7 +14,7 @@ from semistream.generator.settings import number_from, one_of, positive_number, 
 
 FORMAT = "semistream-sales"
 _NOW = "now"
-_MOST_ROWS_PER_BATCH = 1_000_000
+_MAX_ROWS_PER_BATCH = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class SalesOptions:
             starts_now=starts_now,
             rows=batch.get("rows"),
             rows_per_batch=batch.get("rowsPerBatch"),
-            max_rows_per_batch=batch.get("maxRowsPerBatch", _MOST_ROWS_PER_BATCH),
+            max_rows_per_batch=batch.get("maxRowsPerBatch", _MAX_ROWS_PER_BATCH),
             partitions=batch.get("partitions", default_partitions),
         )
 
     @property
-    def most_rows(self) -> int:
+    def max_rows(self) -> int:
         """The most rows that a micro-batch may have."""
         return self.max_rows_per_batch if self.rows_per_batch is None else self.rows_per_batch
 

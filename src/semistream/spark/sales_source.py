@@ -53,7 +53,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
 from semistream.core.errors import InvalidSettingError
-from semistream.generator.arrivals import GeneratedArrivals
+from semistream.generator.arrival_times import GeneratedArrivals
 from semistream.spark.sales_options import FORMAT, SalesOptions
 
 if TYPE_CHECKING:
@@ -165,17 +165,17 @@ class SalesOffset:
     def of(cls, offset: dict[str, Any], plan: str) -> SalesOffset:
         """Return the offset that Spark kept, or raise InvalidSettingError if it is of another stream."""
         try:
-            found = cls(int(offset["position"]), int(offset["started"]), str(offset["plan"]))
+            place = cls(int(offset["position"]), int(offset["started"]), str(offset["plan"]))
         except (KeyError, TypeError, ValueError):
             raise InvalidSettingError(
                 f"The checkpoint was not written by {FORMAT}: give the query a checkpointLocation of its own."
             ) from None
-        if found.plan != plan:
+        if place.plan != plan:
             raise InvalidSettingError(
                 f"The options of {FORMAT} are not those that the checkpoint was made with: "
                 "restore them or give the query a new checkpointLocation."
             )
-        return found
+        return place
 
     def json(self) -> dict[str, Any]:
         """Return the offset as Spark keeps it."""
@@ -206,7 +206,7 @@ class SalesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where a batch that begins at `start` ends; Spark's `limit` on its rows is kept."""
         begin = self._offset(start) if start is not None else self._newest or self._initial
-        most = self._options.most_rows if limit is None else getattr(limit, "max_rows", None)
+        most = self._options.max_rows if limit is None else getattr(limit, "max_rows", None)
         position = self._available_from(begin)
         if most is not None:
             position = min(position, begin.position + most)
@@ -217,7 +217,7 @@ class SalesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the most rows that a micro-batch may have."""
         from pyspark.sql.streaming.datasource import ReadMaxRows
 
-        return ReadMaxRows(self._options.most_rows)
+        return ReadMaxRows(self._options.max_rows)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         """Return how far the stream is, taken or not, for Spark's progress report; None where time does not count."""

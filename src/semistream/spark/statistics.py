@@ -128,17 +128,17 @@ class BatchStatistics:
     @classmethod
     def of(cls, name: str, tasks: Sequence[str]) -> BatchStatistics:
         """Return the sum of what tasks have sent."""
-        told: list[dict[str, Any]] = [json.loads(task) for task in tasks]
-        busy = [task for task in told if task["tuples_in"]] or told
+        reports: list[dict[str, Any]] = [json.loads(task) for task in tasks]
+        busy = [task for task in reports if task["tuples_in"]] or reports
         return cls(
             name=name,
-            query_id=next((task["query_id"] for task in told), ""),
-            batch_id=next((task["batch_id"] for task in told), -1),
-            tasks=len(told),
-            processes=len({(task["host"], task["process_id"]) for task in told}),
-            **{field: sum(task[field] for task in told) for field in _SUMMED},
+            query_id=next((task["query_id"] for task in reports), ""),
+            batch_id=next((task["batch_id"] for task in reports), -1),
+            tasks=len(reports),
+            processes=len({(task["host"], task["process_id"]) for task in reports}),
+            **{field: sum(task[field] for task in reports) for field in _SUMMED},
             **{field: max((task[field] for task in busy), default=0) for field in _LARGEST},
-            seconds=max((task["seconds"] for task in told), default=0.0),
+            seconds=max((task["seconds"] for task in reports), default=0.0),
         )
 
     @property
@@ -153,15 +153,15 @@ class BatchStatistics:
 
 def of_progress(observed: Any) -> list[BatchStatistics]:
     """Return the statistics of every operator from the observed metrics of a query's progress, or of a batch."""
-    found = []
+    batches = []
     for metric, row in dict(observed).items():
         if metric.startswith(METRIC_PREFIX):
             try:
                 tasks = row[TASKS_FIELD]
             except (KeyError, ValueError):  # Spark Connect gives the values of the row without their names
                 tasks = row["values"][0]
-            found.append(BatchStatistics.of(metric.removeprefix(METRIC_PREFIX), tasks or []))
-    return found
+            batches.append(BatchStatistics.of(metric.removeprefix(METRIC_PREFIX), tasks or []))
+    return batches
 
 
 def resident_bytes() -> int:

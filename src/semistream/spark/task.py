@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from semistream.core.stats import JoinStats
-from semistream.engine.output_plan import OutputPlan
+from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining.session import typical_row_bytes
 from semistream.spark.refused_rows import RefusedRows
 from semistream.spark.statistics import TaskStatistics

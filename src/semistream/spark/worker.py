@@ -18,10 +18,10 @@ import pyspark
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.output import Output
-from semistream.engine.output_plan import OutputPlan
-from semistream.engine.tuple_cache import HotRows
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.output.output import Output
+from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
 from semistream.spark.hot_rows import HotRowsFile
@@ -224,9 +224,9 @@ class Worker:
         table = table_at(request.table)
         identity = table.identity(version)
         for verify in (False, True):
-            found = self._joins.get(request.kind(verify=verify))
-            if found is not None and found.store is not None and found.store.identity == identity:
-                return found, found.store
+            join = self._joins.get(request.kind(verify=verify))
+            if join is not None and join.store is not None and join.store.identity == identity:
+                return join, join.store
         store = table.open(version)
         check_drift(request, store)
         kind = request.kind(verify=not store.codec.exact)
@@ -250,11 +250,11 @@ def check_drift(request: JoinRequest, store: MasterStore) -> None:
                 f"The master table {request.table} has lost its column {planned.name!r} since the query was planned: "
                 f"build it with that column, or start the query again without."
             )
-        found = store.schema.field(planned.name).type
-        if found != planned.type:
+        stored = store.schema.field(planned.name).type
+        if stored != planned.type:
             raise SchemaDriftError(
                 f"The column {planned.name!r} of the master table {request.table} was {planned.type} when the query "
-                f"was planned and is {found} now: build it as it was, or start the query again."
+                f"was planned and is {stored} now: build it as it was, or start the query again."
             )
 
 

@@ -10,10 +10,10 @@ from typing import Self
 
 import numpy as np
 
-from semistream.store.paged_file.build import check_settings, commit_build, page_bytes_for
-from semistream.store.paged_file.new_version import NewVersion, remove_leftovers
-from semistream.store.paged_file.page_index import PageIndex, address
-from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.paged.format.row_layout import RowLayout
+from semistream.store.paged.versions.new_version import NewVersion, remove_leftovers
+from semistream.store.paged.versions.page_index import PageIndex, address
+from semistream.store.paged.write.build import check_settings, commit_build, page_bytes_for
 from semistream.store.parts import Part
 
 __all__ = ["BuildInParts", "check_settings", "page_bytes_for"]

@@ -34,7 +34,7 @@ class CountingStore(WrappingStore):
 
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read ranges of pages and count them if that succeeds."""
-        found = self.inside.read(first_pages, last_pages)
+        pages = self.inside.read(first_pages, last_pages)
         ranges = list(zip(first_pages.tolist(), last_pages.tolist(), strict=True))
         size_bytes = self.inside.ranges_bytes(first_pages, last_pages)
         with self._lock:
@@ -43,4 +43,4 @@ class CountingStore(WrappingStore):
             self.counts.bytes += size_bytes
             if self.log is not None:
                 self.log.extend(ranges)
-        return found
+        return pages

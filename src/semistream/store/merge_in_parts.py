@@ -12,13 +12,13 @@ from typing import Any, Self
 import pyarrow as pa
 
 from semistream.core.durable_files import names_in, open_to_read, remove_if_possible
-from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
-from semistream.store.paged_file.duplicates import DuplicateFilter
-from semistream.store.paged_file.layout import TEMPORARY_PREFIX
-from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
-from semistream.store.paged_file.new_version import NewVersion
-from semistream.store.paged_file.reader import PagedFileStore
-from semistream.store.paged_file.row_layout import RowLayout
+from semistream.store.paged.format.layout import TEMPORARY_PREFIX
+from semistream.store.paged.format.row_layout import RowLayout
+from semistream.store.paged.read.paged_file_store import PagedFileStore
+from semistream.store.paged.versions.new_version import NewVersion
+from semistream.store.paged.write.coding import Progress, check_columns, delete_schema, silent
+from semistream.store.paged.write.duplicates import DuplicateFilter
+from semistream.store.paged.write.merge import ArrivingChanges, apply_changes
 from semistream.store.parts import Part
 
 __all__ = ["MergeInParts", "check_columns", "delete_schema"]

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from semistream.core import durable_files as files
 from semistream.core.keys import KeyCodec
-from semistream.store.paged_file import layout as file_layout
-from semistream.store.paged_file.build import write_pages
-from semistream.store.paged_file.coding import check_required, null_key_error
-from semistream.store.paged_file.manifest import TableFile
-from semistream.store.paged_file.page_index import PageIndex
-from semistream.store.paged_file.row_layout import RowLayout, stored_column
+from semistream.store.paged.format import layout as file_layout
+from semistream.store.paged.format.row_layout import RowLayout, stored_column
+from semistream.store.paged.versions.manifest import TableFile
+from semistream.store.paged.versions.page_index import PageIndex
+from semistream.store.paged.write.build import write_pages
+from semistream.store.paged.write.coding import check_required, null_key_error
 
 __all__ = ["CODE_COLUMN", "ArrivingRows", "KeyCoder", "Part", "RowLayout", "write_changes", "write_data"]
 

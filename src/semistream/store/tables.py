@@ -9,11 +9,11 @@ from typing import Protocol, TypeAlias
 
 from semistream.core.errors import InvalidSettingError
 from semistream.store.contract import StoredTable
-from semistream.store.paged_file import Progress, build, compact, info, merge, restore, vacuum, verify
-from semistream.store.paged_file.build import check_page_bytes
-from semistream.store.paged_file.coding import silent
-from semistream.store.paged_file.table import PagedTable
-from semistream.store.paged_file.vacuum import KEEP_FOR
+from semistream.store.paged import Progress, build, compact, info, merge, restore, vacuum, verify
+from semistream.store.paged.table import PagedTable
+from semistream.store.paged.versions.vacuum import KEEP_FOR
+from semistream.store.paged.write.build import check_page_bytes
+from semistream.store.paged.write.coding import silent
 
 __all__ = [
     "KEEP_FOR",
@@ -58,10 +58,10 @@ def local_path(address: TableAddress) -> Path:
     text = os.fspath(named) if named is not None else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidSettingError(f"{address!r} is not the path of a master table: give the path of a directory.")
-    found = _SCHEME.match(text)
-    if found is None:
+    match = _SCHEME.match(text)
+    if match is None:
         return Path(text)
     # The rest of the address may hold a password, so that only its scheme is named.
     raise InvalidSettingError(
-        f"Master tables at {found[1]}:// addresses are not supported yet: give the path of a directory."
+        f"Master tables at {match[1]}:// addresses are not supported yet: give the path of a directory."
     )

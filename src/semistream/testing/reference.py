@@ -64,14 +64,14 @@ def reference_join(
             matches[key].append(number)
     rows: Counter[tuple[Hashable, ...]] = Counter()
     for position, key in enumerate(_keys(arrived, list(on))):
-        found: Sequence[int | None] = matches.get(key, []) if key is not None else []
+        partners: Sequence[int | None] = matches.get(key, []) if key is not None else []
         if how == "semi":
-            found = [None] if found else []
+            partners = [None] if partners else []
         elif how == "anti":
-            found = [] if found else [None]
-        elif how == "left" and not found:
-            found = [None]
-        for row in found:
+            partners = [] if partners else [None]
+        elif how == "left" and not partners:
+            partners = [None]
+        for row in partners:
             rows[tuple(_cell(source, position, row, ours, theirs) for source in sources)] += 1
     return Joined(tuple(names), tuple(types), rows)
 

@@ -156,13 +156,13 @@ def join_cases(
     draw: DrawFn,
     *,
     unique: bool = True,
-    most_keys: int = 24,
-    most_rows: int = 240,
+    max_keys: int = 24,
+    max_rows: int = 240,
     kinds: Sequence[ColumnKind] = KEY_KINDS,
 ) -> JoinCase:
     """Draw tables that share some keys, with nulls in the stream's key, and options that fit their columns."""
     parts = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=2))
-    pool = draw(_distinct_keys(parts, most_keys))
+    pool = draw(_distinct_keys(parts, max_keys))
     held = pool[: draw(st.integers(0, len(pool)))]
     copies = [1] * len(held) if unique else [draw(st.integers(1, 4)) for _ in held]
     master_keys = [key for key, count in zip(held, copies, strict=True) for _ in range(count)]
@@ -170,7 +170,7 @@ def join_cases(
     master = _with_payloads(draw, names, [part.type for part in parts], master_keys, "m")
 
     pattern = draw(st.lists(st.integers(-2, len(pool) - 1), min_size=0, max_size=40))
-    repeats = draw(st.integers(1, max(1, most_rows // max(1, len(pattern)))))
+    repeats = draw(st.integers(1, max(1, max_rows // max(1, len(pattern)))))
     wanted = [_stream_key(pool, index) for index in pattern * repeats]
     types = [draw(st.sampled_from((part.type, *part.stream_types))) for part in parts]
     stream_names = names if draw(st.booleans()) else [f"s{name}" for name in names]

@@ -9,7 +9,7 @@ from semistream.generator import AbsentKeys, KeySource, ZipfKeys
 from semistream_lab.cli.bench_plan import BenchPlan
 from semistream_lab.cli.bench_tables import key_stride
 
-_MOST_DRAWN = 1 << 25
+_MAX_DRAWN = 1 << 25
 _DRAWN_AT_ONCE = 1 << 20
 _BYTES_A_TUPLE_IN_A_JOIN = 3
 """A waiting tuple takes 12 bytes, and about four times what can wait leaves before a measurement starts."""
@@ -56,9 +56,9 @@ def key_source(plan: BenchPlan, table_keys: Int64Array | None) -> KeySource:
 
 def draw_all(plan: BenchPlan, source: KeySource) -> Int64Array:
     """Return enough keys for the warm-up and the measurement, but at most 256 MiB of them."""
-    wanted = _MOST_DRAWN
+    wanted = _MAX_DRAWN
     if plan.tuples is not None:
-        wanted = min(_MOST_DRAWN, plan.tuples + plan.memory_bytes // _BYTES_A_TUPLE_IN_A_JOIN)
+        wanted = min(_MAX_DRAWN, plan.tuples + plan.memory_bytes // _BYTES_A_TUPLE_IN_A_JOIN)
     keys = np.empty(wanted, dtype=np.int64)
     for start in range(0, wanted, _DRAWN_AT_ONCE):
         part = keys[start : start + _DRAWN_AT_ONCE]

@@ -96,7 +96,7 @@ def parsed_parameters(texts: Sequence[str], algorithms: Sequence[str]) -> dict[s
     from semistream.algorithms.registry import ALGORITHMS
 
     known = {name for algorithm in algorithms for name in ALGORITHMS[algorithm].parameters}
-    found: dict[str, float] = {}
+    parameters: dict[str, float] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         number = _value(value)
@@ -108,8 +108,8 @@ def parsed_parameters(texts: Sequence[str], algorithms: Sequence[str]) -> dict[s
             raise InvalidSettingError(
                 f"None of the algorithms has a parameter {name!r}: they have {', '.join(sorted(known)) or 'none'}."
             )
-        found[name] = number
-    return found
+        parameters[name] = number
+    return parameters
 
 
 def _value(text: str) -> float | None:

@@ -17,7 +17,7 @@ _NUMBERS_WIDTH = 56
 _MEMORY_WIDTH = 8
 _BAR_CELLS = 20
 _FEWEST_BAR_CELLS = 8
-_MOST_NAMES = 4
+_MAX_NAMES = 4
 _ENOUGH_QUEUES = 10
 
 
@@ -47,7 +47,7 @@ def _title(results: Results) -> str:
     names = [result.algorithm for result in results.measured]
     if len(names) == 1:
         return f"How fast {names[0]} joins a stream with a master table"
-    which = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= _MOST_NAMES else f"{len(names)} algorithms"
+    which = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) <= _MAX_NAMES else f"{len(names)} algorithms"
     return f"{which} compared: how fast each joins a stream with a master table"
 
 
@@ -156,7 +156,7 @@ def _too_short(plan: BenchPlan, results: Sequence[Result]) -> str:
     if not short:
         return ""
     names = ", ".join(result.algorithm for result in short)
-    if len(short) > _MOST_NAMES:
+    if len(short) > _MAX_NAMES:
         names = f"{len(short)} of {len(results)} algorithms"
     if plan.tuples is not None:
         enough = max(result.measurement.stats.tuples_out * _needed_times(result) for result in short)

@@ -18,7 +18,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import format_bytes
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.recipe import Recipe
-from semistream.engine.sizing import ROW_SHARE
+from semistream.engine.sizing.sizing import ROW_SHARE
 from semistream.generator import Workload
 from semistream.joining import join
 from semistream.store.contract import MasterStore
@@ -32,7 +32,7 @@ _BATCH_ROWS = 1 << 14
 _STREAM_PAYLOAD_BYTES = 12
 _LONGEST_STREAM_TUPLES = 1 << 33
 _WARM_UP_QUEUES = 3
-_MOST_WARM_UP_QUEUES = 60
+_MAX_WARM_UP_QUEUES = 60
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class _Bench:
             inside = max(inside, stats.tuples_in - stats.tuples_out)
             if stats.read_hits + stats.absent >= _WARM_UP_QUEUES * inside:
                 break
-            if stats.tuples_out >= _MOST_WARM_UP_QUEUES * inside:
+            if stats.tuples_out >= _MAX_WARM_UP_QUEUES * inside:
                 break
         before, started = copy(joined.stats), time.perf_counter()
         report = self._reporting(what)

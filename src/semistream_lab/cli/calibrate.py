@@ -13,7 +13,7 @@ from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError, SemistreamError
 
 if TYPE_CHECKING:
-    from semistream_lab.cost.calibrate import Calibration
+    from semistream_lab.cost.calibration import Calibration
     from semistream_lab.cost.request_times import Progress
 
 _DEFAULT_SIZE = "256MB"
@@ -58,9 +58,9 @@ def calibrate(
 
     json_output.check_writable(out)
     with progress() as reporting:
-        found = _measured(master, folder, size_bytes, direct, out.stem, reporting.update)
-    save_profile(found.profile, out, found.evidence)
-    calibrate_rendering.show(found)
+        calibration = _measured(master, folder, size_bytes, direct, out.stem, reporting.update)
+    save_profile(calibration.profile, out, calibration.evidence)
+    calibrate_rendering.show(calibration)
     typer.echo(f"The profile is in {out}.", err=True)
 
 
@@ -68,7 +68,7 @@ def _measured(
     master: Path | None, folder: Path | None, size_bytes: int, direct: bool | None, name: str, report: Progress
 ) -> Calibration:
     from semistream.master_table import MasterTable
-    from semistream_lab.cost.calibrate import build_scratch_table, calibrate
+    from semistream_lab.cost.calibration import build_scratch_table, calibrate
 
     with ExitStack() as cleanup:
         if master is not None:

@@ -7,14 +7,14 @@ from rich.table import Table
 
 from semistream.cli.rendering import console, is_plain, plain_table
 from semistream.core.costs import CostProfile
-from semistream_lab.cost.calibrate import Calibration
+from semistream_lab.cost.calibration import Calibration
 from semistream_lab.cost.request_times import RequestTime
 
 _CONSTANTS = (
     ("c_H", "probe_seconds", "look a tuple up in the cache"),
     ("c_O", "output_seconds", "match a tuple and copy its master row"),
     ("c_E", "remove_seconds", "remove a waiting tuple"),
-    ("c_S", "take_seconds", "find an arriving tuple's partition"),
+    ("c_S", "take_seconds", "find an arriving tuple's page group"),
     ("c_A", "append_seconds", "let a tuple wait"),
     ("c_F", "frequency_seconds", "count how often a key is asked for"),
     ("c_AI", "hand_over_seconds", "hand a tuple to the other phase"),
@@ -22,19 +22,19 @@ _CONSTANTS = (
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
-def show(found: Calibration) -> None:
+def show(calibration: Calibration) -> None:
     """Print the measured requests, what was fitted to them, and the processor's constants."""
     out = console()
     plain = is_plain(out)
-    machine = found.evidence.machine
-    how = "past the page cache" if found.evidence.direct else "through the page cache"
+    machine = calibration.evidence.machine
+    how = "past the page cache" if calibration.evidence.direct else "through the page cache"
     out.print()
     out.print("What reads and the parts of a join cost on this machine", style="bold")
     out.print(f"{machine.cpu}, {machine.cores} cores, {machine.file_system}, read {how}", style="dim", markup=False)
     out.print()
-    out.print(_requests(found.evidence.requests, plain=plain))
+    out.print(_requests(calibration.evidence.requests, plain=plain))
     out.print()
-    out.print(_constants(found.profile, plain=plain))
+    out.print(_constants(calibration.profile, plain=plain))
 
 
 def in_units(seconds: float, *, plain: bool = False) -> str:
@@ -66,7 +66,7 @@ def _constants(profile: CostProfile, *, plain: bool) -> Table:
     table.add_row("seek", in_units(profile.seek_seconds, plain=plain), "latency of a request at a random place")
     table.add_row("request", in_units(profile.request_seconds, plain=plain), "latency of one that continues the last")
     table.add_row("bandwidth", f"{profile.bytes_per_second / 1e6:,.0f} MB/s", "what the bytes of a request take")
-    table.add_row("in flight", str(profile.most_in_flight), "requests at one time, as far as more bring more")
+    table.add_row("in flight", str(profile.max_in_flight), "requests at one time, as far as more bring more")
     for symbol, name, meaning in _CONSTANTS:
         table.add_row(symbol, in_units(getattr(profile, name), plain=plain), meaning)
     table.add_row("round", in_units(profile.round_seconds, plain=plain), "what the loop takes around one read")

@@ -64,7 +64,7 @@ def run(
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import chosen_plans
     from semistream_lab.experiments.results import LabSettings, ResultsFolder
-    from semistream_lab.experiments.running import repeated, run_plans
+    from semistream_lab.experiments.running_points import repeated, run_plans
 
     if not _SMALLEST_SCALE <= scale <= _LARGEST_SCALE:
         raise InvalidSettingError(
@@ -99,7 +99,7 @@ def report(
 
 def _that_run_on(clock: LabClock, plans: list[Plan]) -> tuple[list[Plan], list[str]]:
     """Return the plans that make sense on a clock, and the names of the others."""
-    from semistream_lab.experiments.running import runs_on
+    from semistream_lab.experiments.running_points import runs_on
 
     chosen = [plan for plan in plans if runs_on(plan, clock.value)]
     left_out = [plan.id for plan in plans if plan not in chosen]

@@ -13,7 +13,7 @@ from semistream.cli.json_output import Scalar
 from semistream.cli.rendering import console, plain_table
 from semistream_lab.experiments.plan import Plan
 from semistream_lab.experiments.report import Report
-from semistream_lab.experiments.running import Outcome
+from semistream_lab.experiments.running_points import Outcome
 
 
 def plan_rows(plans: Iterable[Plan]) -> list[dict[str, Scalar]]:

@@ -10,7 +10,7 @@ from semistream_lab.cli.experiments import list_experiments, report, run
 from semistream_lab.cli.peers import peers
 from semistream_lab.cli.tune import tune
 
-lab_app = typer.Typer(help="Measure, tune and compare algorithms; run the papers' experiments.")
+lab_app = typer.Typer(help="Measure, tune and compare; run the papers' experiments.", rich_markup_mode=None)
 
 
 @lab_app.callback(invoke_without_command=True)

@@ -92,12 +92,12 @@ def peers(
     from semistream.cli.progress import progress
     from semistream_lab.cli import peers_rendering
     from semistream_lab.cost.machine import this_machine
-    from semistream_lab.peers import report, results
+    from semistream_lab.peers import comparison_report, peer_results
     from semistream_lab.peers.comparison import TurnPlan, compare
     from semistream_lab.peers.contract import Bench
     from semistream_lab.peers.data import PeerData, Situation
     from semistream_lab.peers.flink.installation import JARS_VARIABLE, PYTHON_VARIABLE, FlinkInstallation
-    from semistream_lab.peers.registry import Addresses, all_peers, chosen_peers
+    from semistream_lab.peers.peers_by_name import Addresses, all_peers, chosen_peers
 
     addresses = Addresses(
         os.environ.get(_POSTGRESQL) or None,
@@ -121,9 +121,9 @@ def peers(
         machine, version = this_machine(folder), "" if session is None else session.version
     if compared.results:
         if json_file is not None:
-            json_output.write_json(json_file, results.rows(compared.results, machine, version))
+            json_output.write_json(json_file, peer_results.rows(compared.results, machine, version))
         if out is not None:
-            report.write(out, compared.results, choice.left_out, situation, machine, version)
+            comparison_report.write(out, compared.results, choice.left_out, situation, machine, version)
         peers_rendering.show_results(compared.results, out)
     _raise(compared.failures)
 
@@ -145,8 +145,8 @@ def _check_places(out: Path | None, json_file: Path | None) -> None:
 def _raise(failures: dict[str, SemistreamError]) -> None:
     """Raise an error that names every peer that failed, with the first of them as its cause."""
     if failures:
-        told = " ".join(f"{name}: {error}" for name, error in failures.items())
-        raise SemistreamError(told) from next(iter(failures.values()))
+        reasons = " ".join(f"{name}: {error}" for name, error in failures.items())
+        raise SemistreamError(reasons) from next(iter(failures.values()))
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def _session(cores: int, memory: str, *, needed: bool) -> Iterator[SparkSession 
         yield None
         return
     from semistream.cli import interruption
-    from semistream_lab.peers.session import peers_session
+    from semistream_lab.peers.peer_session import peers_session
 
     with interruption.silent_log(), peers_session(cores, memory) as spark:
         interruption.install()  # Spark has put a handler of its own for Ctrl-C

@@ -9,9 +9,9 @@ import typer
 from rich.markup import escape
 
 from semistream.cli.rendering import console, plain_table
+from semistream_lab.peers.comparison_report import COLUMNS, cells
 from semistream_lab.peers.contract import Peer
-from semistream_lab.peers.report import COLUMNS, cells
-from semistream_lab.peers.results import OURS, PeerResult, fastest_first
+from semistream_lab.peers.peer_results import OURS, PeerResult, fastest_first
 
 
 def show_peers(peers: Sequence[Peer]) -> None:

@@ -87,13 +87,13 @@ def tune(
             _tuned(name, situation, costs, store, keys, empirical, seed, reporting, skip=len(names) > 1)
             for name in names
         ]
-    found = [result for result in results if result is not None]
-    if not found:
+    tunings = [result for result in results if result is not None]
+    if not tunings:
         raise InvalidSettingError(f"A memory of {memory} is too small for all of these algorithms: give more memory.")
-    rows = [row for result in found for row in tune_rendering.rows(result, situation, costs.name)]
+    rows = [row for result in tunings for row in tune_rendering.rows(result, situation, costs.name)]
     if json_file is not None:
         json_output.write_json(json_file, rows)
-    tune_rendering.show(found, situation, costs.name)
+    tune_rendering.show(tunings, situation, costs.name)
     if json_file is not None:
         typer.echo(f"The points are in {json_file}.", err=True)
 

@@ -14,7 +14,7 @@ from semistream_lab.cli.bench_rendering import bar
 from semistream_lab.cost import CurvePoint, Situation, Tuning
 
 _BAR_CELLS = 32
-_MOST_POINTS = 15
+_MAX_POINTS = 15
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def show(results: Sequence[Tuned], situation: Situation, profile: str) -> None:
 
 def rows(result: Tuned, situation: Situation, profile: str) -> list[dict[str, Scalar]]:
     """Return every point that was tried as a flat object."""
-    found: list[dict[str, Scalar]] = []
+    flat: list[dict[str, Scalar]] = []
     for tuning in filter(None, (result.by_model, result.measured)):
         for point in tuning.curve:
             row: dict[str, Scalar] = {
@@ -83,8 +83,8 @@ def rows(result: Tuned, situation: Situation, profile: str) -> list[dict[str, Sc
                 "distance": result.distance,
             }
             row.update({f"parameter_{name}": value for name, value in point.parameters.items()})
-            found.append(row)
-    return found
+            flat.append(row)
+    return flat
 
 
 def _show_choices(results: Sequence[Tuned], out: Console) -> None:
@@ -125,7 +125,7 @@ def _show_choices(results: Sequence[Tuned], out: Console) -> None:
 def _show_curves(result: Tuned, out: Console) -> None:
     tuning = result.measured or result.by_model
     for parameter in tuning.parameters:
-        points = _some(tuning.along(parameter))
+        points = _thinned(tuning.along(parameter))
         if len(points) < 2:
             continue
         out.print()
@@ -143,13 +143,13 @@ def _show_curves(result: Tuned, out: Console) -> None:
         out.print(table)
 
 
-def _some(points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
+def _thinned(points: Sequence[CurvePoint]) -> Sequence[CurvePoint]:
     """Return evenly chosen points, the best among them."""
-    if len(points) <= _MOST_POINTS:
+    if len(points) <= _MAX_POINTS:
         return points
-    step = len(points) / _MOST_POINTS
+    step = len(points) / _MAX_POINTS
     best = max(range(len(points)), key=lambda place: points[place].service_rate)
-    places = sorted({*(int(place * step) for place in range(_MOST_POINTS)), best})
+    places = sorted({*(int(place * step) for place in range(_MAX_POINTS)), best})
     return [points[place] for place in places]
 
 

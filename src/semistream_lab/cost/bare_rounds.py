@@ -12,8 +12,8 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.engine.assembly import Assembly
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.engine.recipe import Recipe
-from semistream.engine.stream_input import KeyInput
 from semistream.generator import Workload, ZipfKeys
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore
@@ -79,15 +79,15 @@ def measure_round(
     recipe: Recipe = HYBRIDJOIN, *, rounds: int = _ROUNDS, repeats: int = _REPEATS, progress: Progress | None = None
 ) -> float:
     """Return what a round of a recipe takes beside its operations: the median of some repeats."""
-    found = []
+    seconds = []
     for repeat in range(repeats):
         if progress is not None:
             progress("Measuring rounds", repeat, repeats)
         bare = BareRounds(recipe)
         for _ in range(rounds):
             bare.make_one()
-        found.append(bare.seconds_per_round)
-    return median(found)
+        seconds.append(bare.seconds_per_round)
+    return median(seconds)
 
 
 class _TimedReads(WrappingStore):
@@ -100,6 +100,6 @@ class _TimedReads(WrappingStore):
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read ranges of pages and note the time."""
         began = time.perf_counter()
-        found = self.inside.read(np.asarray(first_pages), np.asarray(last_pages))
+        pages = self.inside.read(np.asarray(first_pages), np.asarray(last_pages))
         self.seconds += time.perf_counter() - began
-        return found
+        return pages

@@ -1,4 +1,4 @@
-"""Cost models of the algorithms that cache whole partitions: Partitioned Join and SSIJ."""
+"""Cost models of the algorithms that cache whole page groups: Partitioned Join and SSIJ."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations
-from semistream.engine.cache_stages import UsefulBlocks
+from semistream.engine.cache.cache_stages import UsefulBlocks
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Batchwise
 from semistream_lab.cost.division import Division
@@ -16,14 +16,14 @@ _STEADY_QUEUES = 400.0
 
 
 def full_slots(division: Division) -> Iteration:
-    """Partitioned Join: a partition is read when its slot is full, or the fullest one when the queue is.
+    """Partitioned Join: a page group is read when its slot is full, or the fullest one when the queue is.
 
-    The partitions that are used most are cached. In the long run the waiting tuples of each other one are between none
+    The page groups that are used most are cached. In the long run the waiting tuples of each other one are between none
     and the limit with the same chance, so the queue is full at a limit of 2·h_S/n.
     """
     choice = division.recipe.page_choice(division.setting)
     assert isinstance(choice, FullSlot)
-    shares = np.sort(division.shares.of_partitions(division.bounds))[::-1]
+    shares = np.sort(division.shares.of_page_groups(division.bounds))[::-1]
     blocks = division.sizes.cache_blocks
     if blocks >= len(shares):
         return all_in_memory(division)
@@ -33,14 +33,14 @@ def full_slots(division: Division) -> Iteration:
 
 
 def batches(division: Division, queues: float) -> Iteration:
-    """SSIJ: a batch fills the buffer, then all partitions it needs are read.
+    """SSIJ: a batch fills the buffer, then all page groups it needs are read.
 
-    A partition of the share π is needed by a batch of b tuples with the probability 1 − exp(−πb). The memory that moves
-    between blocks and buffer is followed move by move, as the engine does it.
+    A page group of the share π is needed by a batch of b tuples with the probability 1 − exp(−πb). The memory that
+    moves between blocks and buffer is followed move by move, as the engine does it.
     """
     intake = division.recipe.intake(division.setting)
     assert isinstance(intake, Batchwise)
-    shares = np.sort(division.shares.of_partitions(division.bounds))[::-1]
+    shares = np.sort(division.shares.of_page_groups(division.bounds))[::-1]
     blocks, slots = division.sizes.cache_blocks, division.waiting_slots
     if blocks >= len(shares):
         return all_in_memory(division)
@@ -81,7 +81,7 @@ def _batch(shares: Float64Array, blocks: int, batch: float) -> tuple[float, floa
 
 def _iteration(division: Division, served: float, cached: float) -> Iteration:
     tuples = served / (1 - cached)
-    rows = division.situation.master_rows / division.partition_count
+    rows = division.situation.master_rows / division.page_group_count
     done = Operations(
         seeks=1,
         bytes_read=rows * division.situation.row_bytes,

@@ -1,12 +1,12 @@
-"""The queue of HYBRIDJOIN when one partition gets a large share of the stream.
+"""The queue of HYBRIDJOIN when one page group gets a large share of the stream.
 
-A read of such a partition, the giant, frees so many slots that the tuples which then enter at once are a burst: no
-other read happens while they do. The giant is among the first of them, so its next read comes when all partitions that
+A read of such a page group, the giant, frees so many slots that the tuples which then enter at once are a burst: no
+other read happens while they do. The giant is among the first of them, so its next read comes when all page groups that
 were waited for at that moment have been read. The queue therefore runs in cycles from one read of the giant to the
-next. With T tuples a cycle and g the giant's share the burst is J = g·T tuples. A partition that becomes wanted at time
-s of a cycle (counted in tuples that enter, 0 ≤ s < T) is read in the next cycle at u(s), J ≤ u(s) < T, in the order of
-s; a read takes 1 + π·(T + u(s) − s) tuples out and lets as many enter, which gives u. What is sought is the chance of
-each partition to become wanted at each s, such that it repeats itself from cycle to cycle.
+next. With T tuples a cycle and g the giant's share the burst is J = g·T tuples. A page group that becomes wanted at
+time s of a cycle (counted in tuples that enter, 0 ≤ s < T) is read in the next cycle at u(s), J ≤ u(s) < T, in the
+order of s; a read takes 1 + π·(T + u(s) − s) tuples out and lets as many enter, which gives u. What is sought is the
+chance of each page group to become wanted at each s, such that it repeats itself from cycle to cycle.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from semistream.core.compile import kernel
 from semistream_lab.cost.root import where_rising_meets
 
 _STEPS = 32
-_MOST_ROUNDS = 200
+_MAX_ROUNDS = 200
 _GROUP_GROWTH = 1.5
 
 
 def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Float64Array:
-    """Return how often partitions are read for each tuple that enters; the first of the groups has the giant.
+    """Return how often page groups are read for each tuple that enters; the first of the groups has the giant.
 
-    `share` is the share of each partition of a group and `count` their number; if the first group has several
-    partitions, one of them counts as the giant.
+    `share` is the share of each page group of a group and `count` their number; if the first group has several
+    page groups, one of them counts as the giant.
     """
     others = count.copy()
     others[0] -= 1
@@ -37,10 +37,10 @@ def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Floa
 
     def occupied(tuples: float) -> float:
         # Each search starts from where the one before has settled.
-        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MOST_ROUNDS))
+        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MAX_ROUNDS))
 
     tuples = where_rising_meets(occupied, slots, 0.9 * slots, 2.2 * slots, precision=2e-5)
-    # What partitions of about the same share have in common is the time from the first tuple to the read.
+    # What page groups of about the same share have in common is the time from the first tuple to the read.
     lags = tuples / chances.sum(axis=1) - 1 / means
     rates: Float64Array = 1 / (1 / share + np.interp(-share, -means, lags))
     rates[0] = (rates[0] * others[0] + 1 / tuples) / count[0]
@@ -63,12 +63,12 @@ def _settle(
     tuples: float,
     chances: Float64Array,
     read_at: Float64Array,
-    most_rounds: int,
+    max_rounds: int,
 ) -> float:
     """Settle the cycle in place and return how many tuples wait when its burst is over.
 
-    `chances` has the chance of a partition of each group to become wanted in each step of a cycle, `read_at` when it is
-    then read, as a part of the next cycle.
+    `chances` has the chance of a page group of each group to become wanted in each step of a cycle, `read_at` when it
+    is then read, as a part of the next cycle.
     """
     groups, steps = chances.shape
     step = tuples / steps
@@ -77,7 +77,7 @@ def _settle(
     new_read_at = np.empty(steps)
     reads = np.empty(steps)
     entries = np.empty(steps)
-    for _ in range(most_rounds):
+    for _ in range(max_rounds):
         total = 0.0
         for time in range(steps):
             lag = tuples * (1.0 + read_at[time]) - (time + 0.5) * step

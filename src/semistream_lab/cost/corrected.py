@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile
-from semistream.engine.split import WholeTable
+from semistream.engine.sizing.split import WholeTable
 from semistream.policies.page_choice import EveryTuple, FullSlot, PlannedRuns, Ring
 from semistream.policies.phasing import Batchwise
 from semistream_lab.cost import block_models, demand_model, queue_models, scan_models

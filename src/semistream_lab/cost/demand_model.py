@@ -47,17 +47,17 @@ def _iteration(division: Division, cache_tuples: int, slots: float) -> Iteration
     if cache_tuples >= division.situation.master_rows:
         return _from_the_cache_alone(division)
     chances = np.clip((kept - shares.rank_edges[:-1]) / shares.group_sizes, 0.0, 1.0)
-    missed = shares.missed_by_partition(division.bounds, chances)
+    missed = shares.missed_by_page_group(division.bounds, chances)
     total = float(missed.sum())
     if total < 1e-9:
         return _from_the_cache_alone(division)
     roots = float(np.sqrt(missed / total).sum())
     served = max(1.0, 2 * slots / roots**2 / _PLAN_LOSS)
     tuples = served / total
-    rows = division.situation.master_rows / division.partition_count
+    rows = division.situation.master_rows / division.page_group_count
     request_pages = costs.seek_seconds * costs.bytes_per_second / (rows * division.situation.row_bytes)
     requests = 1 / max(1.0, min(_RUN_LENGTH * request_pages, division.sizes.run_partitions))
-    latency = costs.seconds(Operations(seeks=requests / costs.most_in_flight))
+    latency = costs.seconds(Operations(seeks=requests / costs.max_in_flight))
     disk = max(latency, costs.seconds(Operations(bytes_read=rows * division.situation.row_bytes)))
     return Iteration(tuples, 1 - total, max(disk, _processors_seconds(division, tuples, served, rows)))
 

@@ -14,7 +14,7 @@ from semistream.core.clock import ModelClock
 from semistream.core.costs import CostProfile
 from semistream.engine.assembly import Assembly
 from semistream.engine.recipe import Recipe, Setting
-from semistream.engine.sizing import Sizes
+from semistream.engine.sizing.sizing import Sizes
 from semistream_lab.cost.key_shares import KeyShares, key_shares
 from semistream_lab.cost.situation import Situation
 from semistream_lab.cost.sized_table import SizedTable
@@ -22,7 +22,7 @@ from semistream_lab.cost.sized_table import SizedTable
 
 @dataclass(frozen=True)
 class Division:
-    """One algorithm in one situation: its parts with their sizes, and the partitions of the table."""
+    """One algorithm in one situation: its parts with their sizes, and the page groups of the table."""
 
     recipe: Recipe
     situation: Situation
@@ -32,7 +32,7 @@ class Division:
     """What the policies of the recipe are made from."""
     memory: Mapping[str, int]
     bounds: Int64Array
-    """The first row of each partition, and at the end the number of rows."""
+    """The first row of each page group, and at the end the number of rows."""
 
     @property
     def shares(self) -> KeyShares:
@@ -40,13 +40,13 @@ class Division:
         return key_shares(self.situation)
 
     @property
-    def partition_count(self) -> int:
-        """The partitions of the table."""
+    def page_group_count(self) -> int:
+        """The page groups of the table."""
         return len(self.bounds) - 1
 
     @property
-    def partition_rows(self) -> Float64Array:
-        """The rows of each partition: d, but for the last."""
+    def page_group_rows(self) -> Float64Array:
+        """The rows of each page group: d, but for the last."""
         return np.diff(self.bounds).astype(np.float64)
 
     @property

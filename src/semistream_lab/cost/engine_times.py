@@ -12,14 +12,15 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
-from semistream.engine.arrivals import split_arrivals
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache_stages import CacheStage
-from semistream.engine.matching import match
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.phases.arrivals import split_arrivals
+from semistream.engine.phases.stream_input import Chunk
+from semistream.engine.reading.matching import match
 from semistream.engine.recipe import BlockCaching, PagePinning, Recipe, Setting
-from semistream.engine.stream_input import Chunk
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.generator import KeySource
+from semistream.policies.contract import Moment
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.bare_rounds import BareRounds
 
@@ -46,10 +47,6 @@ class _Part:
     def add_single(self, seconds: float) -> None:
         self.single_seconds += seconds
         self.single_calls += 1
-
-    @property
-    def per_call(self) -> float:
-        return self.seconds / max(1, self.calls)
 
     @property
     def per_tuple(self) -> float:
@@ -175,29 +172,29 @@ class EngineTimes:
             for drained, pages in answered:
                 match(pages.codes, pages.bounds, drained.codes, drained.bounds)
             parts.leave.add(now() - began, sum(len(drained.codes) for drained, _ in answered), calls=len(answered))
-        partitions = self._choice.choose(self._waiting, input_pending=True)
+        page_groups = self._choice.choose(self._waiting, Moment(input_pending=True))
         began = now()
-        pages = self._reader.read(partitions, sequential=self._choice.sequential)
+        pages = self._reader.read(page_groups, sequential=self._choice.sequential)
         read = now()
-        drained = self._waiting.drain(partitions)
+        drained = self._waiting.drain(page_groups)
         rows, _ = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
         left = now()
-        parts.read.add(read - began, len(partitions))
+        parts.read.add(read - began, len(page_groups))
         parts.leave.add(left - read, len(drained.codes))
         if self._learns and self._on_arrival is not None:
-            self._on_arrival.after_read(partitions, pages, drained, rows, self._waiting)
+            self._on_arrival.after_read(page_groups, pages, drained, rows, self._waiting)
             parts.learn.add(now() - left, len(pages.codes))
         if single:
-            self._one_tuple(pages.codes, int(partitions[0]))
+            self._one_tuple(pages.codes, int(page_groups[0]))
         self._refill()
 
-    def _one_tuple(self, page_codes: Int64Array, partition: int) -> None:
+    def _one_tuple(self, page_codes: Int64Array, page_group: int) -> None:
         """Time what the calls take with one tuple."""
         parts, now = self._parts, time.perf_counter
-        code, wanted = page_codes[:1], np.array([partition], dtype=np.int64)
-        partitions, reference = wanted.astype(np.int32), wanted
+        code, wanted = page_codes[:1], np.array([page_group], dtype=np.int64)
+        page_groups, reference = wanted.astype(np.int32), wanted
         began = now()
-        self._single.add(code, partitions, reference)
+        self._single.add(code, page_groups, reference)
         added = now()
         drained = self._single.drain(wanted)
         match(page_codes, np.array([0, len(page_codes)]), drained.codes, drained.bounds)
@@ -205,7 +202,7 @@ class EngineTimes:
         parts.append.add_single(added - began)
         if self._on_arrival is not None:
             began = now()
-            self._probed(self._on_arrival, code, partitions, reference, 1)
+            self._probed(self._on_arrival, code, page_groups, reference, 1)
             parts.probe.add_single(now() - began)
 
     def _fill(self) -> None:
@@ -232,28 +229,28 @@ class EngineTimes:
         chunk, cache, parts = self._chunk, self._on_arrival, self._parts
         wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
         end = min(len(chunk.codes), self._used + wanted)
-        codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
+        codes, page_groups = chunk.codes[self._used : end], chunk.partitions[self._used : end]
         rows = chunk.rows[self._used : end]
         began = time.perf_counter()
         consumed = len(codes)
         if cache is not None:
-            misses, consumed = self._probed(cache, codes, partitions, rows, room)
+            misses, consumed = self._probed(cache, codes, page_groups, rows, room)
             self._hit_rate += (1 - len(misses) / consumed - self._hit_rate) * 0.2
             probed = time.perf_counter()
             parts.probe.add(probed - began, consumed)
             began = probed
-            codes, partitions, rows = codes[misses], partitions[misses], rows[misses]
+            codes, page_groups, rows = codes[misses], page_groups[misses], rows[misses]
         if len(codes):
-            self._waiting.add(codes, partitions, rows + chunk.first_position)
+            self._waiting.add(codes, page_groups, rows + chunk.first_position)
             parts.append.add(time.perf_counter() - began, len(codes))
         self._used += consumed
         return consumed
 
     def _probed(
-        self, cache: CacheStage, codes: Int64Array, partitions: Int32Array, rows: Int64Array, room: int
+        self, cache: CacheStage, codes: Int64Array, page_groups: Int32Array, rows: Int64Array, room: int
     ) -> tuple[Int64Array, int]:
         """Return which tuples the cache does not answer, and how many of them have a place."""
-        slots = cache.probe(codes, partitions)
+        slots = cache.probe(codes, page_groups)
         hits, misses, consumed = split_arrivals(slots, room, float("inf"), 0.0, 0.0)
         if len(hits):
             cache.answer(codes[hits], self._chunk, rows[hits], slots[hits].astype(np.int64), None)

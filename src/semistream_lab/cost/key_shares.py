@@ -51,21 +51,17 @@ class KeyShares:
             self._placed_rows = rows[:placed]
             self._placed_shares = by_rank[:placed]
 
-    def of_first_rows(self, rows: int) -> float:
-        """Return the share of the stream that asks for the first rows of the table."""
-        return float(self._by_row[min(rows, self.rows)])
-
     def of_first_ranks(self, ranks: int) -> float:
         """Return the share of the stream that asks for the most frequent keys."""
         return float(self._by_rank[min(ranks, self.rows)])
 
-    def of_partitions(self, bounds: Int64Array, first_row: int = 0) -> Float64Array:
-        """Return the share of each partition, rows before `first_row` left out."""
+    def of_page_groups(self, bounds: Int64Array, first_row: int = 0) -> Float64Array:
+        """Return the share of each page group, rows before `first_row` left out."""
         shares: Float64Array = np.diff(self._by_row[np.maximum(bounds, first_row)])
         return shares
 
-    def missed_by_partition(self, bounds: Int64Array, cached: Float64Array) -> Float64Array:
-        """Return the share of each partition that is not cached, `cached` being the chance of each group's keys."""
+    def missed_by_page_group(self, bounds: Int64Array, cached: Float64Array) -> Float64Array:
+        """Return the share of each page group that is not cached, `cached` being the chance of each group's keys."""
         if self.sorted:
             missed_before = np.concatenate([[0.0], np.cumsum(self.group_shares * (1.0 - cached))])
             group = np.clip(np.searchsorted(self.rank_edges, bounds, side="right") - 1, 0, len(cached) - 1)
@@ -74,19 +70,19 @@ class KeyShares:
             return np.maximum(shares, 0.0)
         placed = self._placed_groups
         by_key = self._placed_shares * np.repeat(cached[:placed], np.diff(self.rank_edges[: placed + 1]))
-        partitions = len(bounds) - 1
-        taken = np.bincount(self._partition_of_placed(bounds), weights=by_key, minlength=partitions)
+        page_groups = len(bounds) - 1
+        taken = np.bincount(self._page_group_of_placed(bounds), weights=by_key, minlength=page_groups)
         spread = float((self.group_shares[placed:] * cached[placed:]).sum())
         return np.maximum(np.diff(self._by_row[bounds]) - taken - spread * np.diff(bounds) / self.rows, 0.0)
 
-    def _partition_of_placed(self, bounds: Int64Array) -> Int64Array:
+    def _page_group_of_placed(self, bounds: Int64Array) -> Int64Array:
         if self._placed_for is not bounds:
             self._placed_on = np.searchsorted(bounds, self._placed_rows, side="right") - 1
             self._placed_for = bounds
         return self._placed_on
 
-    def partition_of_groups(self, bounds: Int64Array) -> Int64Array:
-        """Return the partition that the middle of each group is on, if ranks are sorted."""
+    def page_group_of_groups(self, bounds: Int64Array) -> Int64Array:
+        """Return the page group that the middle of each group is on, if ranks are sorted."""
         return np.searchsorted(bounds, self.group_rows, side="right") - 1
 
 

@@ -14,14 +14,14 @@ from semistream.store.memory import MemoryStore
 from semistream_lab.cost.situation import Situation
 from semistream_lab.measurement import measure
 
-_MOST_ROWS = 200_000
-_LEAST_MEMORY_BYTES = 500_000
+_MAX_ROWS = 200_000
+_MIN_MEMORY_BYTES = 500_000
 _QUEUES = 25.0
-_MOST_TUPLES = 4_000_000
+_MAX_TUPLES = 4_000_000
 _FACTORS = (0.25, 0.5, 2.0)
 _READ_FACTORS = (0.7, 1.4)
 _LARGEST_READ_SHARE = 16
-"""A read may take one part in so many of the memory (`semistream.engine.sizing`)."""
+"""A read may take one part in so many of the memory (`semistream.engine.sizing.sizing`)."""
 _WORTHWHILE = 1.005
 
 
@@ -41,7 +41,7 @@ def refined(
     def rate(parameters: Mapping[str, float]) -> float:
         ranks: Literal["sorted", "shuffled"] = "sorted" if small.ranks == "sorted" else "shuffled"
         keys = ZipfKeys(small.master_rows, small.exponent, seed=0, ranks=ranks)
-        found = measure(
+        run = measure(
             recipe,
             table,
             Workload(keys),
@@ -51,9 +51,9 @@ def refined(
             profile=costs,
             accounting=small.accounting,
             parameters=parameters,
-            most_tuples=_MOST_TUPLES,
+            max_tuples=_MAX_TUPLES,
         )
-        return found.service_rate
+        return run.service_rate
 
     best = {name: recipe.parameters[name].default for name in names}
     multiples = [(name, best[name] * factor) for name in names for factor in _FACTORS]
@@ -67,15 +67,15 @@ def refined(
         for name, value in multiples:
             parameter = recipe.parameters[name]
             tried = {**best, name: min(parameter.high, max(parameter.low, value))}
-            found = rate({**point, **tried})
-            if found > most * _WORTHWHILE:
-                best, most = tried, found
+            measured = rate({**point, **tried})
+            if measured > most * _WORTHWHILE:
+                best, most = tried, measured
     except BudgetTooSmallError:
         pass
     return best
 
 
 def _smaller(situation: Situation) -> Situation:
-    rows = min(situation.master_rows, _MOST_ROWS)
-    memory_bytes = max(_LEAST_MEMORY_BYTES, round(situation.memory_bytes * rows / situation.master_rows))
+    rows = min(situation.master_rows, _MAX_ROWS)
+    memory_bytes = max(_MIN_MEMORY_BYTES, round(situation.memory_bytes * rows / situation.master_rows))
     return replace(situation, master_rows=rows, memory_bytes=min(memory_bytes, situation.memory_bytes))

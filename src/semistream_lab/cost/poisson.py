@@ -17,9 +17,9 @@ _NODES = tuple(part.tolist() for part in np.polynomial.legendre.leggauss(16))
 
 def poisson_at_least(counts: Float64Array, means: Float64Array) -> Float64Array:
     """Return the probability of at least so many events, each for its mean; counts are rounded up."""
-    found = np.empty(len(means), dtype=np.float64)
-    _at_least(counts, means, found)
-    return found
+    chances = np.empty(len(means), dtype=np.float64)
+    _at_least(counts, means, chances)
+    return chances
 
 
 def poisson_at_least_by_part(counts: Float64Array, means: Float64Array) -> Float64Array:
@@ -41,7 +41,7 @@ def mixed_poisson_at_least(
     being the events of its mean, but ends after `most` times its mean at the latest.
     """
     whole = np.ceil(counts)
-    found = poisson_at_least(whole, fixed)
+    chances = poisson_at_least(whole, fixed)
     varied = np.flatnonzero(free > 1e-6)
     if len(varied):
         whole, fixed, free, most = whole[varied], fixed[varied], free[varied], most[varied]
@@ -50,21 +50,21 @@ def mixed_poisson_at_least(
         for node, weight in zip(*_NODES, strict=True):
             at = 0.5 * (node + 1) * reach
             mixed += 0.5 * weight * reach * np.exp(-at) * poisson_at_least(whole, fixed + free * at)
-        found[varied] = mixed
-    return np.clip(found, 0.0, 1.0)
+        chances[varied] = mixed
+    return np.clip(chances, 0.0, 1.0)
 
 
 @kernel
-def _at_least(counts: Float64Array, means: Float64Array, found: Float64Array) -> None:
+def _at_least(counts: Float64Array, means: Float64Array, chances: Float64Array) -> None:
     for index in range(means.shape[0]):
         mean = means[index]
         count = math.ceil(counts[index])
         if count <= 0:
-            found[index] = 1.0
+            chances[index] = 1.0
         elif mean <= 0.0:
-            found[index] = 0.0
+            chances[index] = 0.0
         elif count > _LONGEST_SUM:
-            found[index] = 0.5 * math.erfc((count - 0.5 - mean) / math.sqrt(2.0 * mean))
+            chances[index] = 0.5 * math.erfc((count - 0.5 - mean) / math.sqrt(2.0 * mean))
         elif mean < count:
             # Above its mean the terms fall, so the tail is summed upwards.
             term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1.0))
@@ -73,7 +73,7 @@ def _at_least(counts: Float64Array, means: Float64Array, found: Float64Array) ->
                 total += term
                 place += 1
                 term *= mean / place
-            found[index] = min(1.0, total)
+            chances[index] = min(1.0, total)
         else:
             term = math.exp((count - 1) * math.log(mean) - mean - math.lgamma(float(count)))
             total, place = 0.0, count - 1
@@ -81,4 +81,4 @@ def _at_least(counts: Float64Array, means: Float64Array, found: Float64Array) ->
                 total += term
                 term *= place / mean
                 place -= 1
-            found[index] = max(0.0, 1.0 - total)
+            chances[index] = max(0.0, 1.0 - total)

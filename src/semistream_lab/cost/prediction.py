@@ -26,8 +26,3 @@ class Prediction:
     """The bytes of each part of the join."""
     source: str = ""
     """Where the formula stands: paper and equation numbers, or the section of our derivation."""
-
-    @property
-    def waiting_per_iteration(self) -> float:
-        """The tuples that leave the queue by one read: w_S."""
-        return self.tuples_per_iteration * (1.0 - self.cached_share)

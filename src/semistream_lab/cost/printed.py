@@ -63,10 +63,10 @@ def _x_hybridjoin(division: Division) -> Iteration:
     rows = _buffer_rows(division)  # d_S
     pinned = rows * division.sizes.cache_blocks  # d_N
     total = division.situation.master_rows
-    partitions = (total - pinned) / rows  # n
+    page_groups = (total - pinned) / rows  # n
     cached = _sum(division, pinned) / _sum(division, total)  # p_N, the sums as ln m + γ
-    old = 1 / partitions  # Eq. 7
-    new = cached + (1 - cached) / partitions  # Eq. 8
+    old = 1 / page_groups  # Eq. 7
+    new = cached + (1 - cached) / page_groups  # Eq. 8
     tuples = division.waiting_slots * old * (1 - old) / (1 + old * (1 - old) - new * (1 - new))  # Eq. 9
     done = Operations(outputs=tuples, removals=tuples, takes=tuples, appends=tuples)
     return Iteration(tuples, cached, _read(division, rows, probed=rows + pinned) + division.costs.seconds(done))
@@ -121,23 +121,23 @@ def _phases(division: Division) -> tuple[float, float]:
     """Return w_S and p_N by the OPTX paper.
 
     Eq. 4: p_N = ln h_R / ln R_t. Eq. 6: w_N = p_N·S/N, S/N being all tuples of an iteration, so w_N = p_N(w_N + w_S).
-    Eq. 7: p_S = (ln R_t − ln(h_R + 1)) / (n(ln R_t + γ)), n partitions being in the R_t − h_R tuples left, though the
+    Eq. 7: p_S = (ln R_t − ln(h_R + 1)) / (n(ln R_t + γ)), n page groups being in the R_t − h_R tuples left, though the
     queue holds only tuples for these; Eq. 9: w_S = p_S·h_S. Eqs. 5 and 8 replace Eqs. 4 and 7 by power laws that were
     fitted to them; they are left out.
     """
     total, cached_tuples = division.situation.master_rows, division.sizes.cache_tuples
-    partitions = (total - cached_tuples) / _buffer_rows(division)
+    page_groups = (total - cached_tuples) / _buffer_rows(division)
     if division.situation.exponent == 1:
         cached = math.log(max(1, cached_tuples)) / math.log(total)
         rest = (math.log(total) - math.log(cached_tuples + 1)) / (math.log(total) + _EULER)
     else:
         cached = division.shares.of_first_ranks(cached_tuples)
         rest = 1 - cached
-    return rest / partitions * division.waiting_slots, cached
+    return rest / page_groups * division.waiting_slots, cached
 
 
 def _all_cached(division: Division) -> bool:
-    """Say whether no two partitions are left to read, so that the formulas make no sense."""
+    """Say whether no two page groups are left to read, so that the formulas make no sense."""
     cached_rows = max(division.sizes.cache_tuples, division.sizes.cache_blocks * _buffer_rows(division))
     return division.situation.master_rows - cached_rows < 2 * _buffer_rows(division)
 
@@ -150,7 +150,7 @@ def _sum(division: Division, count: float) -> float:
 
 
 def _buffer_rows(division: Division) -> float:
-    """Return d: the rows of a full partition."""
+    """Return d: the rows of a full page group."""
     return float(division.bounds[1] - division.bounds[0])
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.engine.matching import match
-from semistream.engine.partitions import Partitions
-from semistream.engine.tuple_cache import TupleCache
-from semistream.engine.waiting import WaitingTuples
+from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.reading.matching import match
+from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.request_times import Progress
@@ -35,9 +35,9 @@ class ProcessorCosts:
     output_seconds: float
     """A match in pages that were read, and a copy of the row."""
     remove_seconds: float
-    """A waiting tuple taken out when its partition was read."""
+    """A waiting tuple taken out when its page group was read."""
     take_seconds: float
-    """An arriving tuple's partition found by the sparse index."""
+    """An arriving tuple's page group found by the sparse index."""
     append_seconds: float
     """A tuple put to those that wait."""
     frequency_seconds: float
@@ -79,7 +79,7 @@ def measure_processor(
             seconds = (time.perf_counter() - began) / tuples
             if repeat:
                 times[name].append(max(_SHORTEST_SECONDS, seconds))
-    return ProcessorCosts(**{name: median(found) for name, found in times.items()})
+    return ProcessorCosts(**{name: median(samples) for name, samples in times.items()})
 
 
 class _Parts:
@@ -89,27 +89,27 @@ class _Parts:
         if not store.page_count:
             raise InvalidSettingError("A master table without rows has no keys to time: give one that has rows.")
         page_bytes = store.size_bytes / store.page_count
-        self._partition_map = Partitions(store, max(1, round(_READ_BYTES / page_bytes)))
+        self._page_group_map = Partitions(store, max(1, round(_READ_BYTES / page_bytes)))
         self._codes = random.choice(_sampled_codes(store, random), tuples)
         self._references = np.arange(tuples, dtype=np.int64)
-        self._partitions = self._partition_map.locate(self._codes)
+        self._page_groups = self._page_group_map.locate(self._codes)
         self._misses = np.flatnonzero(random.random(tuples) < 0.5)
-        self._waiting = WaitingTuples(self._partition_map.count, tuples)
+        self._waiting = WaitingTuples(self._page_group_map.count, tuples)
         self._cache = TupleCache(tuples, None, None)
         cached = np.unique(random.integers(-(2**62), 2**62, tuples))
         self._cache.admit(cached, np.ones(len(cached), dtype=np.int32), None, absent=False)
         self._asked = np.where(random.random(tuples) < 0.5, random.choice(cached, tuples), self._codes)
         self._sketch = FrequencySketch(4 * tuples)
         self._once = np.ones(tuples, dtype=np.int32)
-        first, last = self._partition_map.pages_of(np.zeros(1, dtype=np.int64))
+        first, last = self._page_group_map.pages_of(np.zeros(1, dtype=np.int64))
         self._pages = store.read(first, last)
         self._columns = tuple(name for name in store.schema.names if name not in store.key)
-        self._found = random.choice(self._pages.codes, tuples)
+        self._present = random.choice(self._pages.codes, tuples)
         # As many answers as a read brings, so that rows and results stay in the processor's cache as they do in a join.
         self._cuts = range(0, tuples, max(1, len(self._pages.codes)))
 
     def take(self) -> None:
-        self._partition_map.locate(self._codes)
+        self._page_group_map.locate(self._codes)
 
     def probe(self) -> None:
         self._cache.find(self._asked)
@@ -117,10 +117,10 @@ class _Parts:
     def hand_over(self) -> None:
         # Half of the tuples are copied twice: the time is divided by all of them.
         for _ in range(2):
-            self._codes[self._misses], self._partitions[self._misses], self._references[self._misses]
+            self._codes[self._misses], self._page_groups[self._misses], self._references[self._misses]
 
     def append(self) -> None:
-        self._waiting.add(self._codes, self._partitions, self._references)
+        self._waiting.add(self._codes, self._page_groups, self._references)
 
     def remove(self) -> None:
         self._waiting.drain(self._waiting.in_order_of_age())
@@ -128,7 +128,7 @@ class _Parts:
     def output(self) -> None:
         step = self._cuts.step
         for start in self._cuts:
-            codes = self._found[start : start + step]
+            codes = self._present[start : start + step]
             rows, _ = match(self._pages.codes, self._pages.bounds, codes, np.array([0, len(codes)]))
             if self._columns:
                 self._pages.take(rows, self._columns)

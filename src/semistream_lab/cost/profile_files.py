@@ -17,11 +17,13 @@ from semistream_lab.cost.request_times import RequestTime
 
 FORMAT = "semistream cost profile"
 FORMAT_VERSION = 1
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _NAMES = {field.name for field in fields(CostProfile)}
 _REAL_TIME_ONLY = {"round_seconds", "answer_seconds", "row_seconds"}
 """Constants that older files do not have."""
-_NUMBERS = tuple(field.name for field in fields(CostProfile) if field.name not in ("name", "most_in_flight"))
+_IN_FILES = {"max_in_flight": "most_in_flight"}
+"""Constants that have another name in files."""
+_NUMBERS = tuple(field.name for field in fields(CostProfile) if field.name not in ("name", "max_in_flight"))
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Evidence:
 def save_profile(profile: CostProfile, path: str | os.PathLike[str], evidence: Evidence | None = None) -> None:
     """Write a profile as JSON, with its evidence if there is some; a reader sees the old file or the whole new one."""
     path = Path(path)
-    content: dict[str, Any] = {"format": FORMAT, "version": FORMAT_VERSION, "profile": asdict(profile)}
+    content: dict[str, Any] = {"format": FORMAT, "version": FORMAT_VERSION, "profile": _content(profile)}
     if evidence is not None:
         requests = [{**asdict(request), "seconds": request.seconds} for request in evidence.requests]
         content |= {**asdict(evidence), "requests": requests}
@@ -61,7 +63,7 @@ def load_profile(path: str | os.PathLike[str]) -> CostProfile:
     path = Path(path)
     try:
         with path.open("rb") as file:
-            content = json.loads(file.read(_MOST_BYTES))
+            content = json.loads(file.read(_MAX_BYTES))
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise InvalidSettingError(
@@ -92,24 +94,32 @@ def find_profile(name_or_path: str) -> CostProfile:
     )
 
 
-def _profile(path: Path, found: Any) -> CostProfile:
-    if not isinstance(found, dict) or not _NAMES - _REAL_TIME_ONLY <= set(found) <= _NAMES:
+def _content(profile: CostProfile) -> dict[str, Any]:
+    return {_IN_FILES.get(name, name): value for name, value in asdict(profile).items()}
+
+
+def _profile(path: Path, content: Any) -> CostProfile:
+    written = {_IN_FILES.get(name, name): name for name in _NAMES}
+    if not isinstance(content, dict) or not set(content) <= set(written):
         raise _damaged(path)
-    in_flight = found["most_in_flight"]
+    values = {written[name]: value for name, value in content.items()}
+    if not set(values) >= _NAMES - _REAL_TIME_ONLY:
+        raise _damaged(path)
+    in_flight = values["max_in_flight"]
     sound = (
-        isinstance(found["name"], str)
+        isinstance(values["name"], str)
         and isinstance(in_flight, int)
         and not isinstance(in_flight, bool)
         and in_flight >= 1
-        and all(_is_cost(found[name]) for name in _NUMBERS if name in found and not _is_not_told(name, found[name]))
-        and found["bytes_per_second"] > 0
+        and all(_is_cost(values[name]) for name in _NUMBERS if name in values and not _is_unknown(name, values[name]))
+        and values["bytes_per_second"] > 0
     )
     if not sound:
         raise _damaged(path)
-    return CostProfile(**found)
+    return CostProfile(**values)
 
 
-def _is_not_told(name: str, value: Any) -> bool:
+def _is_unknown(name: str, value: Any) -> bool:
     return name == "row_seconds" and value is None
 
 

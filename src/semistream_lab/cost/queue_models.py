@@ -11,13 +11,13 @@ from semistream.core.costs import CostProfile, Operations
 from semistream.engine.recipe import PagePinning, TupleCaching
 from semistream.policies.caching import AboveRate, AboveThreshold, RandomOverwrite
 from semistream.policies.contract import PageChoice
-from semistream_lab.cost.cached_tuples import LearningCache
+from semistream_lab.cost.cache_contents import LearningCache
 from semistream_lab.cost.division import Division
-from semistream_lab.cost.page_reads import reads_by
+from semistream_lab.cost.read_frequencies import reads_by
 
 WARM_UP_QUEUES = 3.0
 """What a measurement lets pass before it starts (`semistream_lab.measurement`)."""
-_MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 _HANDOVER_FILL = 1.7
 """How quickly a larger handover buffer ends its shortage; measured, not derived."""
 
@@ -40,7 +40,7 @@ class _Round:
     rows: float  # d
     pinned_rows: float = 0.0
     pinned_answers: float = 0.0
-    """The pinned partitions that have tuples to answer."""
+    """The pinned page groups that have tuples to answer."""
 
     @property
     def tuples(self) -> float:
@@ -52,7 +52,7 @@ def refilled_queue(division: Division, queues: float) -> Iteration:
     """Model a recipe with a queue that is kept full; `queues` is the length of the run, for caches that learn."""
     choice = division.recipe.page_choice(division.setting)
     caching = division.recipe.caching
-    if isinstance(caching, PagePinning) and division.sizes.cache_blocks >= division.partition_count:
+    if isinstance(caching, PagePinning) and division.sizes.cache_blocks >= division.page_group_count:
         return _all_pinned(division)
     if isinstance(caching, PagePinning):
         return _in_turn(_pinned_pages(division, choice), division, on_arrival=False, learning=False)
@@ -74,34 +74,34 @@ def refilled_queue(division: Division, queues: float) -> Iteration:
 
 def _first_rows_cached(division: Division, choice: PageChoice, cached_rows: int) -> _Round:
     """The first rows of the table are cached for good, or none."""
-    missed = division.shares.of_partitions(division.bounds, cached_rows)
+    missed = division.shares.of_page_groups(division.bounds, cached_rows)
     total = float(missed.sum())
     reads = reads_by(choice, missed / total, division.waiting_slots)
-    return _Round(reads.tuples_per_read, max(0.0, 1 - total), reads.mean(division.partition_rows))
+    return _Round(reads.tuples_per_read, max(0.0, 1 - total), reads.mean(division.page_group_rows))
 
 
 def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
-    """The first partitions are pinned and looked up in each round.
+    """The first page groups are pinned and looked up in each round.
 
     Of the w tuples that have entered since the last read, w·p_N are for them; only the rest of the queue is old.
     """
     pinned = division.sizes.cache_blocks
-    shares = division.shares.of_partitions(division.bounds)
+    shares = division.shares.of_page_groups(division.bounds)
     cached = float(shares[:pinned].sum())
     swapped = shares.copy()
     swapped[:pinned] = 0.0
     swapped /= swapped.sum()
     slots = float(division.waiting_slots)
     reads = reads_by(choice, swapped, slots)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         # What is taken in is in proportion to the queue, so the next guess is nearly exact.
         taken = reads.tuples_per_read / (1 - cached) * cached / slots
-        found = division.waiting_slots / (1 + taken)
-        if abs(found - slots) < 1e-6 * slots:
+        refined = division.waiting_slots / (1 + taken)
+        if abs(refined - slots) < 1e-6 * slots:
             break
-        slots = found
+        slots = refined
         reads = reads_by(choice, swapped, slots)
-    rows = division.partition_rows
+    rows = division.page_group_rows
     tuples = reads.tuples_per_read / (1 - cached)
     return _Round(
         reads.tuples_per_read,
@@ -113,12 +113,12 @@ def _pinned_pages(division: Division, choice: PageChoice) -> _Round:
 
 
 def _all_pinned(division: Division) -> Iteration:
-    """All partitions are pinned: a queue of tuples is answered at once, by a look-up of all rows."""
+    """All page groups are pinned: a queue of tuples is answered at once, by a look-up of all rows."""
     slots = float(division.waiting_slots)
     rows = float(division.situation.master_rows)
     costs = division.costs
     done = Operations(outputs=slots, removals=slots, takes=slots, appends=slots)
-    around = costs.round_seconds + division.partition_count * costs.answer_seconds
+    around = costs.round_seconds + division.page_group_count * costs.answer_seconds
     return Iteration(slots, 1.0, costs.seconds(done) + rows * costs.page_row_seconds + around)
 
 

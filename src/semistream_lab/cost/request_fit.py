@@ -22,7 +22,7 @@ class RequestCosts:
     seek_seconds: float
     request_seconds: float
     bytes_per_second: float
-    most_in_flight: int
+    max_in_flight: int
 
 
 def fit_requests(measured: Sequence[RequestTime]) -> RequestCosts:
@@ -42,7 +42,7 @@ def fit_requests(measured: Sequence[RequestTime]) -> RequestCosts:
     if not any(request.sequential for request in alone):
         request = seek
     highest = max(request.bytes_per_second for request in measured)
-    return RequestCosts(seek, min(request, seek), 1 / per_byte if per_byte > 0 else highest, _most_in_flight(measured))
+    return RequestCosts(seek, min(request, seek), 1 / per_byte if per_byte > 0 else highest, _max_in_flight(measured))
 
 
 def _not_negative(terms: Float64Array) -> tuple[float, float, float]:
@@ -61,7 +61,7 @@ def _not_negative(terms: Float64Array) -> tuple[float, float, float]:
     return seek, request, per_byte
 
 
-def _most_in_flight(measured: Sequence[RequestTime]) -> int:
+def _max_in_flight(measured: Sequence[RequestTime]) -> int:
     """Return how many requests in flight still bring more, by the smallest requests, whose time is all latency."""
     random = [request for request in measured if not request.sequential]
     smallest = min(request.size_bytes for request in random)

@@ -107,7 +107,7 @@ def _rate(
     places = [_places(store, kind, random) for _ in range(kind.in_flight)]
     began = time.perf_counter()
     ends = began + round_seconds
-    readers = [pool.submit(_read_until, store, kind.pages, some, ends) for some in places]
+    readers = [pool.submit(_read_until, store, kind.pages, places_of_one, ends) for places_of_one in places]
     answered = sum(reader.result() for reader in readers)
     return answered / (time.perf_counter() - began)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_MOST_STEPS = 100
+_MAX_STEPS = 100
 
 
 def where_rising_meets(
@@ -21,19 +21,19 @@ def where_rising_meets(
         return high
     kept = 0
     middle = low
-    for step in range(_MOST_STEPS):
+    for step in range(_MAX_STEPS):
         middle = (low * above - high * below) / (above - below)
         if step % 4 == 3 or not low < middle < high:  # bends of the function must not stall the search
             middle = (low + high) / 2
-        found = function(middle) - target
-        if found < 0:
-            low, below = middle, found
+        difference = function(middle) - target
+        if difference < 0:
+            low, below = middle, difference
             above = above / 2 if kept < 0 else above
             kept = -1
         else:
-            high, above = middle, found
+            high, above = middle, difference
             below = below / 2 if kept > 0 else below
             kept = 1
-        if high - low <= precision * high or abs(found) <= precision * abs(target):
+        if high - low <= precision * high or abs(difference) <= precision * abs(target):
             break
     return middle

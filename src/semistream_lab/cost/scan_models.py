@@ -10,8 +10,8 @@ from semistream_lab.cost.queue_models import Iteration
 
 def single_look_ups(division: Division) -> Iteration:
     """INLJ: each tuple reads its page."""
-    shares = division.shares.of_partitions(division.bounds)
-    rows = float((shares * division.partition_rows).sum())
+    shares = division.shares.of_page_groups(division.bounds)
+    rows = float((shares * division.page_group_rows).sum())
     done = Operations(
         seeks=1,
         bytes_read=rows * division.situation.row_bytes,
@@ -26,13 +26,13 @@ def single_look_ups(division: Division) -> Iteration:
 
 
 def ring(division: Division) -> Iteration:
-    """MESHJOIN: in each iteration a part of the queue enters, as many parts as the table has partitions."""
-    partitions = division.partition_count
-    part = max(1, division.waiting_slots // partitions)
-    rows = division.situation.master_rows / partitions
+    """MESHJOIN: in each iteration a part of the queue enters, as many parts as the table has page groups."""
+    page_groups = division.page_group_count
+    part = max(1, division.waiting_slots // page_groups)
+    rows = division.situation.master_rows / page_groups
     done = Operations(
-        seeks=1 / partitions,
-        continuations=1 - 1 / partitions,
+        seeks=1 / page_groups,
+        continuations=1 - 1 / page_groups,
         bytes_read=rows * division.situation.row_bytes,
         outputs=part,
         removals=part,

@@ -25,9 +25,9 @@ Progress = Callable[[int, int], None]
 _COARSE, _FINE = 13, 9
 _COARSE_IN_TURN, _FINE_IN_TURN = 9, 5
 _COARSE_MEASURED, _FINE_MEASURED = 5, 5
-_MOST_GRID_AXES = 2
+_MAX_GRID_AXES = 2
 _PASSES = 2
-_LEAST_MEASURED_TUPLES = 20_000
+_MIN_MEASURED_TUPLES = 20_000
 _WORTHWHILE = 1e-6
 
 
@@ -56,7 +56,7 @@ def tune(
     if not axes:
         return search.result({}, "model", f"{algorithm} has nothing to tune: its defaults are used.")
     best = _default_point(recipe, axes)
-    if len(axes) <= _MOST_GRID_AXES:
+    if len(axes) <= _MAX_GRID_AXES:
         best = search.grid({axis.parameter: axis.values(_COARSE) for axis in axes}, best)
         best = search.grid({a.parameter: a.around(best[a.parameter], _COARSE, _FINE) for a in axes}, best)
     else:
@@ -98,19 +98,19 @@ def tune_by_measurement(
 
     def measured(parameters: Mapping[str, float]) -> float:
         stream = keys() if keys is not None else _generated_keys(situation, seed)
-        found = measure(
+        run = measure(
             recipe,
             table,
             Workload(stream),
             memory=situation.memory_bytes,
-            tuples=_LEAST_MEASURED_TUPLES,
+            tuples=_MIN_MEASURED_TUPLES,
             queues=queues,
             profile=costs if store is None else None,
             accounting=situation.accounting,
             seed=seed,
             parameters=parameters,
         )
-        return found.service_rate
+        return run.service_rate
 
     search = _Search(recipe, measured, progress)
     if not axes:
@@ -183,9 +183,9 @@ class _Search:
         rate = self._try(best)
         for combination in itertools.product(*values.values()):
             point = {**best, **dict(zip(values, combination, strict=True))}
-            found = self._try(point)
-            if found > rate * (1 + _WORTHWHILE):
-                best, rate = point, found
+            tried = self._try(point)
+            if tried > rate * (1 + _WORTHWHILE):
+                best, rate = point, tried
         return best
 
     def result(self, best: dict[str, float], by: Literal["model", "measurement"], note: str = "") -> Tuning:
@@ -193,7 +193,7 @@ class _Search:
         rate = self._try(best)
         if not rate:
             rate = self._rate(best)
-        curve = tuple(CurvePoint(dict(point), found) for point, found in self._tried.items() if found)
+        curve = tuple(CurvePoint(dict(point), tried_rate) for point, tried_rate in self._tried.items() if tried_rate)
         return Tuning(self._recipe.name, best, rate, curve, by, note)
 
     def _try(self, point: Mapping[str, float]) -> float:

@@ -32,10 +32,10 @@ class Tuning:
     def along(self, parameter: str) -> tuple[CurvePoint, ...]:
         """Return the points that differ from the best in one parameter at most, in the order of that parameter."""
         others = {name: value for name, value in self.parameters.items() if name != parameter}
-        found = {
+        best = {
             point.parameters[parameter]: point
             for point in self.curve
             if parameter in point.parameters
             and all(point.parameters.get(name, value) == value for name, value in others.items())
         }
-        return tuple(found[value] for value in sorted(found))
+        return tuple(best[value] for value in sorted(best))

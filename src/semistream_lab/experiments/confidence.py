@@ -43,5 +43,5 @@ def confidence_of(rows: Sequence[Row], metric: str) -> float | None:
     if len(rows) > 1:
         return half_width([float(row[metric] or 0) for row in rows])
     own = f"{metric}_confidence" if metric != "service_rate" else "confidence"
-    found = rows[0].get(own) if rows else None
-    return None if found is None else float(found)
+    stated = rows[0].get(own) if rows else None
+    return None if stated is None else float(stated)

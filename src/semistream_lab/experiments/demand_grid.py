@@ -102,7 +102,7 @@ class Summary:
 
 def cells_of(plans: Iterable[Plan], evidence: Evidence) -> list[Cell]:
     """Return the cells in which both DEMANDJOIN and the others have been measured."""
-    found = []
+    cells = []
     for plan in plans:
         for one in plan.points(scale=evidence.scale, clock=evidence.clock, variants=False):
             if one.series != OURS:
@@ -111,7 +111,7 @@ def cells_of(plans: Iterable[Plan], evidence: Evidence) -> list[Cell]:
             at = (plan.id, one.x, point.ranks)
             ours, tuned = _row(evidence, at, OURS), _row(evidence, at, TUNED)
             if ours is not None and tuned is not None:
-                found.append(
+                cells.append(
                     Cell(
                         point.profile,
                         point.master_rows,
@@ -123,7 +123,7 @@ def cells_of(plans: Iterable[Plan], evidence: Evidence) -> list[Cell]:
                         _row(evidence, at, AS_PUBLISHED),
                     )
                 )
-    return found
+    return cells
 
 
 def summary_of(cells: Sequence[Cell]) -> Summary:

@@ -73,7 +73,7 @@ def _map(axes: Axes, profile: str, cells: Sequence[Cell]) -> None:
 def grid_card(cells: Sequence[Cell], svg: bytes) -> str:
     """Return the part of the page that tells about the grid."""
     by_profile = {profile: [cell for cell in cells if cell.profile == profile] for profile in _profiles(cells)}
-    rows = "\n".join(_summary_row(profile, summary_of(some)) for profile, some in by_profile.items())
+    rows = "\n".join(_summary_row(profile, summary_of(cells_of_one)) for profile, cells_of_one in by_profile.items())
     lost = [cell for cell in cells if cell.is_lost]
     data = b64encode(svg).decode()
     return (
@@ -120,7 +120,7 @@ def _lost_table(lost: Sequence[Cell]) -> str:
 
 
 def _lost_row(cell: Cell) -> str:
-    told: Mapping[str, str] = {
+    shown: Mapping[str, str] = {
         "rows": f"{cell.master_rows / 1e6:g}M",
         "memory": f"{cell.memory_bytes / 1e6:g} MB",
         "exponent": f"{cell.exponent:g}",
@@ -128,7 +128,7 @@ def _lost_row(cell: Cell) -> str:
         "ours": f"{cell.rate:,.0f}",
         "best": f"{float(cell.tuned['service_rate'] or 0):,.0f} ({cell.best})",
     }
-    values = "".join(f"<td>{escape(value)}</td>" for value in told.values())
+    values = "".join(f"<td>{escape(value)}</td>" for value in shown.values())
     return (
         f'<tr><th>{escape(cell.profile)}</th>{values}<td><b class="fails">{cell.ratio:.2f}</b></td>'
         f'<td class="why">{escape(cell.reason)}</td></tr>'

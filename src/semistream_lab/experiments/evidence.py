@@ -81,11 +81,11 @@ class Evidence:
     def _planned(self, plan: Plan) -> _Places:
         ranks = self.ranks if self.ranks in plan.ranks else plan.ranks[0]
         if (plan.id, ranks) not in self._places:
-            found: dict[tuple[str, float], list[PlannedPoint]] = {}
+            points: dict[tuple[str, float], list[PlannedPoint]] = {}
             for one in plan.points(scale=self.scale, clock=self.clock, variants=False):
                 if one.point.ranks == ranks:
-                    found.setdefault((one.series, one.x), []).append(one)
-            self._places[plan.id, ranks] = found
+                    points.setdefault((one.series, one.x), []).append(one)
+            self._places[plan.id, ranks] = points
         return self._places[plan.id, ranks]
 
     def _row(self, plan: Plan, planned: PlannedPoint, *, with_models: bool) -> Row:

@@ -132,9 +132,9 @@ def dress_x(axes: Axes, axis: Axis, *, label: bool = True) -> None:
     """Give an axes its x axis: a tick at each place that was measured, if they are few."""
     places = [value / axis.unit for value in axis.values]
     axes.set_xscale(_scale_name(axis.scale))
-    if axis.scale != "linear" or len(places) <= _MOST_TICKS:
+    if axis.scale != "linear" or len(places) <= _MAX_TICKS:
         axes.xaxis.set_minor_locator(ticker.NullLocator())
-    if len(places) <= _MOST_TICKS:
+    if len(places) <= _MAX_TICKS:
         axes.set_xticks(places, labels_that_fit(places, axis.scale))
     if label:
         axes.set_xlabel(axis.label)
@@ -177,7 +177,7 @@ def labels_that_fit(places: Sequence[float], scale: str) -> list[str]:
     return labels
 
 
-_MOST_TICKS = 12
+_MAX_TICKS = 12
 _THREE_DIGITS = 100
 _WITH_COMMAS = 1000
 _LETTER_SHARE, _GAP_SHARE = 0.016, 0.012

@@ -26,7 +26,7 @@ _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
 }
 _READ_IN_SEQUENCE = {"meshjoin", "r-meshjoin"}
 _FEWEST_ROWS = 20_000
-_LEAST_MEMORY = 1_000_000
+_MIN_MEMORY = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,11 @@ def factors_that_matter(point: Point, variant: Variant) -> tuple[tuple[str, floa
 def plans_named(name: str) -> list[Plan]:
     """Return the plan of an experiment, or those of all its panels."""
     plans = all_plans()
-    found = [plan for plan in plans.values() if name in (plan.id, plan.group)]
-    if not found:
+    named = [plan for plan in plans.values() if name in (plan.id, plan.group)]
+    if not named:
         names = dict.fromkeys(plan.group or plan.id for plan in plans.values())
         raise InvalidSettingError(f"There is no experiment {name!r}: choose from {', '.join(names)}, or all.")
-    return found
+    return named
 
 
 def plan_named(name: str) -> Plan:
@@ -202,9 +202,9 @@ def parse_plans(text: str, name: str) -> list[Plan]:
 def _panel(plan: Plan, names: Sequence[str], values: Sequence[Any]) -> Plan:
     """Return the plan of one panel, which fixes some more fields."""
     chosen = _checked(dict(zip(names, values, strict=True)))
-    told = [f"{value / 1e6:g}M" if name == "master_rows" else str(value) for name, value in chosen.items()]
-    title = f"{plan.title}: {', '.join(told)}"
-    return replace(plan, id="-".join([plan.id, *told]), group=plan.id, title=title, fixed={**plan.fixed, **chosen})
+    shown = [f"{value / 1e6:g}M" if name == "master_rows" else str(value) for name, value in chosen.items()]
+    title = f"{plan.title}: {', '.join(shown)}"
+    return replace(plan, id="-".join([plan.id, *shown]), group=plan.id, title=title, fixed={**plan.fixed, **chosen})
 
 
 def _plan(raw: Mapping[str, Any], name: str) -> Plan:
@@ -250,7 +250,7 @@ def _scaled(point: Point, scale: float) -> Point:
     return replace(
         point,
         master_rows=max(_FEWEST_ROWS, round(point.master_rows * scale)),
-        memory_bytes=max(_LEAST_MEMORY, round(point.memory_bytes * scale)),
+        memory_bytes=max(_MIN_MEMORY, round(point.memory_bytes * scale)),
         tuples=round(point.tuples * scale),
         parameters=parameters,
     )
@@ -258,6 +258,6 @@ def _scaled(point: Point, scale: float) -> Point:
 
 def chosen_plans(names: Sequence[str]) -> list[Plan]:
     """Return the plans of some names, each once; `all` are those of the papers, without our own of many panels."""
-    found = [plan for plan in all_plans().values() if "all" in names and not plan.group]
-    found += [plan for name in names if name != "all" for plan in plans_named(name)]
-    return list({plan.id: plan for plan in found}.values())
+    plans = [plan for plan in all_plans().values() if "all" in names and not plan.group]
+    plans += [plan for name in names if name != "all" for plan in plans_named(name)]
+    return list({plan.id: plan for plan in plans}.values())

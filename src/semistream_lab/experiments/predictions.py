@@ -57,12 +57,12 @@ def predictions(point: Point, row: Row | None = None) -> Mapping[str, float | No
 def _predictions(
     algorithm: str, situation: Situation, costs: CostProfile, queues: float, knobs: tuple[tuple[str, float], ...]
 ) -> Mapping[str, float | None]:
-    found: dict[str, float | None] = {}
+    rates: dict[str, float | None] = {}
     corrected = partial(predict, queues=queues)
     for name, model in ((PREDICTED, corrected), (PRINTED, printed_prediction)):
         try:
             prediction = model(algorithm, situation, costs, dict(knobs))
         except SemistreamError:
             prediction = None
-        found[name] = None if prediction is None else prediction.service_rate
-    return found
+        rates[name] = None if prediction is None else prediction.service_rate
+    return rates

@@ -22,7 +22,7 @@ from semistream_lab.experiments.report_page import ReportPage, Section, ShownFig
 from semistream_lab.experiments.results import FinishedPoints, ResultsFolder
 
 Verdict = Mapping[str, Scalar]
-Told = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """Is told what is being made, how much of it is done, and of how much."""
 
 
@@ -42,26 +42,26 @@ class Report:
     damaged: list[Path]
 
 
-def write_report(folder: ResultsFolder, told: Told | None = None) -> Report:
+def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Report:
     """Write figures, `claims.json`, `results.json` and the page into a folder of results."""
     finished = folder.load()
     plans = {name: _with_seeds_of(plan, folder, finished) for name, plan in all_plans().items()}
     settings = folder.settings
     evidence = Evidence(plans, finished.rows.get, scale=settings.scale, clock=settings.clock)
-    verdicts = judged(evidence, told)
+    verdicts = judged(evidence, progress)
     folder.write_rows("claims.json", verdicts)
     sections, rows, missing = [], [], 0
     asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group != GROUP]
     grid = _grid(plans, evidence, folder)
     for number, plan in enumerate(asked):
-        if told is not None:
-            told("Drawing figures", number, len(asked))
+        if progress is not None:
+            progress("Drawing figures", number, len(asked))
         planned = list(plan.points(scale=settings.scale, clock=settings.clock))
-        found = [one for one in planned if one.point.digest in finished.rows]
-        if not found:
+        measured = [one for one in planned if one.point.digest in finished.rows]
+        if not measured:
             continue
-        missing += len({one.point for one in planned}) - len({one.point for one in found})
-        rows += [_flat(plan, one, finished.rows[one.point.digest]) for one in found]
+        missing += len({one.point for one in planned}) - len({one.point for one in measured})
+        rows += [_flat(plan, one, finished.rows[one.point.digest]) for one in measured]
         about = [verdict for verdict in verdicts if verdict["experiment"] == plan.id]
         sections.append(Section(plan, _figures(plan, evidence, folder), about))
     folder.write_rows("results.json", rows)
@@ -91,12 +91,12 @@ def _grid(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) 
     return grid_card(cells, picture.svg)
 
 
-def judged(evidence: Evidence, told: Told | None = None) -> list[Verdict]:
+def judged(evidence: Evidence, progress: Progress | None = None) -> list[Verdict]:
     """Return the verdict on every claim, by its number."""
     verdicts: list[Verdict] = []
     for number in range(1, CLAIM_COUNT + 1):
-        if told is not None:
-            told("Judging claims", number - 1, CLAIM_COUNT)
+        if progress is not None:
+            progress("Judging claims", number - 1, CLAIM_COUNT)
         verdict = judge(CLAIMS[number], evidence) if number in CLAIMS else _without_judge(number)
         verdicts.append({**verdict, "paper": paper_of(number).name})
     return verdicts

@@ -160,12 +160,12 @@ class ReportPage:
         for paper in PAPERS:
             verdicts = [one for one in self.verdicts if one["paper"] == paper.name]
             counts = Counter(str(one["verdict"]) for one in verdicts)
-            told = ", ".join(
+            verdict_counts = ", ".join(
                 f"{counts[name]} {name.removesuffix('s') if counts[name] != 1 else name}" for name in _WORDS
             )
             cards.append(
                 f'<section class="card" id="{_anchor(paper.name)}"><h3>{escape(paper.name)}</h3>'
-                f'<p class="says">{escape(paper.about)}: {told}.</p>{claims_table(verdicts, ran)}</section>'
+                f'<p class="says">{escape(paper.about)}: {verdict_counts}.</p>{claims_table(verdicts, ran)}</section>'
             )
         return cards
 
@@ -226,10 +226,10 @@ def _settings(plan: Plan, settings: LabSettings) -> str:
     points = list(plan.points(scale=settings.scale, clock=settings.clock))
     profile = f"costs of {points[0].point.profile}" if settings.clock == "model" else "real time"
     seeds = f"seed {plan.seeds[0]}" if len(plan.seeds) == 1 else f"seeds {plan.seeds[0]} to {plan.seeds[-1]}"
-    told = [*fixed, profile, seeds, _counted(len({one.point for one in points}), "run")]
+    parts = [*fixed, profile, seeds, _counted(len({one.point for one in points}), "run")]
     if settings.scale != 1:
-        told.append(f"table and memory {settings.scale:g} times as large")
-    return f"Settings: {', '.join(told)}."
+        parts.append(f"table and memory {settings.scale:g} times as large")
+    return f"Settings: {', '.join(parts)}."
 
 
 def _shown(value: object) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from semistream.core.page_style import PAGE_STYLE
+from semistream.html.shared_style import SHARED_STYLE
 
 REPORT_STYLE = (
-    PAGE_STYLE
+    SHARED_STYLE
     + """\
 header { margin-bottom: 24px; }
 h2 { margin: 44px 0 4px; font-size: 22px; letter-spacing: -0.01em; }

@@ -53,7 +53,7 @@ class ResultsFolder:
             folder = cls.open(path)
             if folder.settings != settings:
                 raise InvalidSettingError(
-                    f"{path} has results of {_told(folder.settings)}, not of {_told(settings)}: name another folder."
+                    f"{path} has results of {_text(folder.settings)}, not of {_text(settings)}: name another folder."
                 )
         folder = cls(path, settings)
         try:
@@ -134,21 +134,21 @@ class ResultsFolder:
 
     def load(self, *, set_aside: bool = False) -> FinishedPoints:
         """Return all results; damaged files may be set aside, so that their points are run again."""
-        found = FinishedPoints()
+        finished = FinishedPoints()
         for file in sorted(self.points.glob("*.json")):
             try:
                 content = json.loads(file.read_text(encoding="utf-8"))
                 point, row = content["point"], content["row"]
                 if digest_of(point) != file.stem or not isinstance(row, dict):
                     raise ValueError("it is of another point")
-                found.seeds.add(int(point["seed"]))
+                finished.seeds.add(int(point["seed"]))
             except (ValueError, KeyError, TypeError):
                 if set_aside:
                     file.replace(file.with_suffix(".damaged"))
-                found.damaged.append(file)
+                finished.damaged.append(file)
                 continue
-            found.rows[file.stem] = row
-        return found
+            finished.rows[file.stem] = row
+        return finished
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write a file beside the points: a reader sees all of it or what was there before."""
@@ -168,13 +168,13 @@ class ResultsFolder:
     def failures(self) -> list[Mapping[str, Scalar]]:
         """Return which points failed in the last run."""
         try:
-            found = json.loads((self.path / _FAILURES).read_text(encoding="utf-8"))
+            content = json.loads((self.path / _FAILURES).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return []
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
 
 
-def _told(settings: LabSettings) -> str:
+def _text(settings: LabSettings) -> str:
     return f"scale {settings.scale:g} on the {settings.clock} clock"
 
 

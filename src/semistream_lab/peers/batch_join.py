@@ -26,17 +26,17 @@ class BatchJoin(Peer):
 
     def check(self, bench: Bench, first_row: int, batches: int) -> Joined:
         """Join the first rows from a position of the stream on and return what came out."""
-        found = self._run(bench, {"first_row": first_row, "checked": batches, "dropped": 0, "batches": 0})
-        return Joined(found["rows"], found["checksum"])
+        measured = self._run(bench, {"first_row": first_row, "checked": batches, "dropped": 0, "batches": 0})
+        return Joined(measured["rows"], measured["checksum"])
 
     def turn(self, bench: Bench, first_row: int, dropped: int, batches: int) -> Turn:
         """Run batches from a position of the stream on and measure those after the dropped ones."""
-        found = self._run(bench, {"first_row": first_row, "checked": 0, "dropped": dropped, "batches": batches})
+        measured = self._run(bench, {"first_row": first_row, "checked": 0, "dropped": dropped, "batches": batches})
         return Turn(
-            batch_ms=[found["batch_ms"]],
-            bytes_read=[found["bytes_read"]],
-            cache_hits=[found["cache_hits"]],
-            peak_process_bytes=found["peak_bytes"],
+            batch_ms=[measured["batch_ms"]],
+            bytes_read=[measured["bytes_read"]],
+            cache_hits=[measured["cache_hits"]],
+            peak_process_bytes=measured["peak_bytes"],
         )
 
     def _run(self, bench: Bench, asked: dict[str, int]) -> dict[str, Any]:

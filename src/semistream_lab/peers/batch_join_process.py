@@ -13,7 +13,7 @@ from typing import Any
 from semistream.core.stats import JoinStats
 from semistream.joining import join
 from semistream_lab.peers.data import PAYLOAD, STREAM_COLUMNS, Joined, Situation, stream_rows
-from semistream_lab.peers.process_memory import peaks_of
+from semistream_lab.peers.peer_memory import peaks_of
 
 _WAITING_BYTES = 28  # the least that a waiting tuple of this stream takes
 _FILLINGS = 4
@@ -27,8 +27,8 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     if order["checked"]:
         stream = stream_rows(situation, order["first_row"], order["checked"] * situation.batch_rows)
         rows = join(stream, master, on="key", how="left", memory=situation.memory_bytes).read_all()
-        found = Joined.of(rows, (*STREAM_COLUMNS, *PAYLOAD))
-        return {"rows": found.rows, "checksum": found.checksum}
+        joined_rows = Joined.of(rows, (*STREAM_COLUMNS, *PAYLOAD))
+        return {"rows": joined_rows.rows, "checksum": joined_rows.checksum}
     return _measured(situation, master, order["first_row"], order["dropped"], order["batches"])
 
 
@@ -43,10 +43,10 @@ class _Point:
 
 def _measured(situation: Situation, master: Path, first_row: int, dropped: int, batches: int) -> dict[str, Any]:
     """Join a stream that is long enough for waiting tuples to fill the memory before what is measured and after it."""
-    most_waiting = situation.memory_bytes // _WAITING_BYTES
-    begin = most_waiting + dropped * situation.batch_rows
-    end = begin + max(batches * situation.batch_rows, _FILLINGS * most_waiting)
-    stream = stream_rows(situation, first_row, end + most_waiting).to_batches(max_chunksize=situation.batch_rows)
+    max_waiting = situation.memory_bytes // _WAITING_BYTES
+    begin = max_waiting + dropped * situation.batch_rows
+    end = begin + max(batches * situation.batch_rows, _FILLINGS * max_waiting)
+    stream = stream_rows(situation, first_row, end + max_waiting).to_batches(max_chunksize=situation.batch_rows)
     joined = join(stream, master, on="key", how="left", memory=situation.memory_bytes)
     before, rows_out = None, 0
     for batch in joined:

@@ -11,7 +11,7 @@ from matplotlib import ticker
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from semistream_lab.peers.results import OURS, OURS_WITHOUT_SPARK, PeerResult, fastest_first
+from semistream_lab.peers.peer_results import OURS, OURS_WITHOUT_SPARK, PeerResult, fastest_first
 
 _WIDTH, _HEIGHT_OF_ALL, _HEIGHT_OF_A_BAR = 7.2, 1.0, 0.34
 _OURS, _ON_SPARK, _OUTSIDE = "#0060a0", "#9aa6b6", "#d98c00"

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream_lab.peers.contract import Bench, Peer, PeerFailedError, Turn, WrongRowsError
 from semistream_lab.peers.data import Joined, expected
-from semistream_lab.peers.results import PeerResult
+from semistream_lab.peers.peer_results import PeerResult
 
 Report = Callable[[str, int, int | None], None]
 """Is told what is being done, how many steps are done and how many there are."""
 
 CHECKED_BATCHES = 2
-MOST_BATCHES = 900  # fewer than the session keeps the progress of
+MAX_BATCHES = 900  # fewer than the session keeps the progress of
 _STRIDE = 50_000_000  # so that no turn sees the rows of another: a warm cache must not know the answers
 
 
@@ -36,8 +36,8 @@ class TurnPlan:
                 raise InvalidSettingError(f"--{name.replace('_', '-')} must be at least 1.")
         if self.dropped < 0:
             raise InvalidSettingError("--dropped must be 0 or more.")
-        if self.dropped + max(self.batches, self.slow_batches) > MOST_BATCHES:
-            raise InvalidSettingError(f"A turn has at most {MOST_BATCHES} batches with the dropped: take more turns.")
+        if self.dropped + max(self.batches, self.slow_batches) > MAX_BATCHES:
+            raise InvalidSettingError(f"A turn has at most {MAX_BATCHES} batches with the dropped: take more turns.")
 
     def batches_of(self, peer: Peer) -> int:
         """Return how many batches of a turn count."""
@@ -118,9 +118,9 @@ def checked(peer: Peer, bench: Bench) -> Joined:
     """Return what a peer gives for the first batches, or raise WrongRowsError if that is not what it should be."""
     rows = CHECKED_BATCHES * bench.data.situation.batch_rows
     right = expected(bench.data.situation, 0, rows, joined=peer.joins)
-    found = peer.check(bench, 0, CHECKED_BATCHES)
-    if found.rows != right.rows:
-        raise WrongRowsError(f"It gave {found.rows:,} rows instead of {right.rows:,} and was not measured.")
-    if found.checksum != right.checksum:
+    given = peer.check(bench, 0, CHECKED_BATCHES)
+    if given.rows != right.rows:
+        raise WrongRowsError(f"It gave {given.rows:,} rows instead of {right.rows:,} and was not measured.")
+    if given.checksum != right.checksum:
         raise WrongRowsError("It gave other rows than the master table has and was not measured.")
-    return found
+    return given

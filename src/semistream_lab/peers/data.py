@@ -38,7 +38,7 @@ FACTORS = (1_103_515_245, 1_597_334_677, 741_103_597)
 ADDED = 12_345
 FOLD_BITS = 15
 SCRAMBLE = 2_654_435_761  # a prime above any number of rows, so that it permutes them
-_MOST_ROWS = 2**31
+_MAX_ROWS = 2**31
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Situation:
     ) -> Situation:
         """Return a situation, or raise InvalidSettingError."""
         for name, value in (("master-rows", master_rows), ("batch-rows", batch_rows)):
-            if not 1 <= value < _MOST_ROWS:
-                raise InvalidSettingError(f"--{name} must be from 1 to {_MOST_ROWS - 1:,}, but {value} was given.")
+            if not 1 <= value < _MAX_ROWS:
+                raise InvalidSettingError(f"--{name} must be from 1 to {_MAX_ROWS - 1:,}, but {value} was given.")
         if cores < 1:
             raise InvalidSettingError(f"--cores must be at least 1, but {cores} was given.")
         if not 0 <= zipf < float("inf"):

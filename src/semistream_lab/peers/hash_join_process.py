@@ -10,7 +10,7 @@ from typing import Any
 
 from semistream_lab.peers.data import PAYLOAD, STREAM_COLUMNS, Joined, Situation, stream_rows
 from semistream_lab.peers.hash_joins import HASH_JOINS
-from semistream_lab.peers.process_memory import peaks_of
+from semistream_lab.peers.peer_memory import peaks_of
 
 
 def run(order: dict[str, Any]) -> dict[str, Any]:
@@ -18,11 +18,11 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     situation = Situation(**order["situation"])
     join = HASH_JOINS[order["library"]]()
     join.load(Path(order["parquet"]), situation.cores)
-    found: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     if order["checked"]:
         rows = stream_rows(situation, order["first_row"], order["checked"] * situation.batch_rows)
         joined = Joined.of(join.joined(rows), (*STREAM_COLUMNS, *PAYLOAD))
-        found |= {"rows": joined.rows, "checksum": joined.checksum}
+        checked |= {"rows": joined.rows, "checksum": joined.checksum}
     times = []
     for batch in range(order["dropped"] + order["batches"]):
         start = order["first_row"] + batch * situation.batch_rows
@@ -31,7 +31,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
         join.joined(rows)
         times.append((time.perf_counter() - before) * 1000)
     peak_bytes = max(peaks_of(Path("/proc/self")), default=None)
-    return {**found, "batch_ms": times[order["dropped"] :], "peak_bytes": peak_bytes}
+    return {**checked, "batch_ms": times[order["dropped"] :], "peak_bytes": peak_bytes}
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ class DuckdbJoin(HashJoin):
     def joined(self, stream: pa.Table) -> pa.Table:
         """Return the left join of a batch of the stream."""
         self._connection.register("stream", stream)
-        found = self._connection.execute("SELECT * FROM stream LEFT JOIN master USING (key)")
-        return found.to_arrow_table()
+        result = self._connection.execute("SELECT * FROM stream LEFT JOIN master USING (key)")
+        return result.to_arrow_table()
 
 
 class PolarsJoin(HashJoin):
@@ -77,14 +77,14 @@ class HashJoinPeer(Peer):
 
     def check(self, bench: Bench, first_row: int, batches: int) -> Joined:
         """Join the first rows from a position of the stream on and return what came out."""
-        found = self._run(bench, {"first_row": first_row, "checked": batches, "dropped": 0, "batches": 0})
-        return Joined(found["rows"], found["checksum"])
+        measured = self._run(bench, {"first_row": first_row, "checked": batches, "dropped": 0, "batches": 0})
+        return Joined(measured["rows"], measured["checksum"])
 
     def turn(self, bench: Bench, first_row: int, dropped: int, batches: int) -> Turn:
         """Run batches from a position of the stream on and measure those after the dropped ones."""
         asked = {"first_row": first_row, "checked": 0, "dropped": dropped, "batches": batches}
-        found = self._run(bench, asked)
-        return Turn(batch_ms=found["batch_ms"], peak_process_bytes=found["peak_bytes"])
+        measured = self._run(bench, asked)
+        return Turn(batch_ms=measured["batch_ms"], peak_process_bytes=measured["peak_bytes"])
 
     def _run(self, bench: Bench, asked: dict[str, int]) -> dict[str, Any]:
         situation = bench.data.situation

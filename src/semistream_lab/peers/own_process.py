@@ -11,7 +11,7 @@ from typing import Any
 
 from semistream_lab.peers.contract import PeerFailedError
 
-_MOST_TOLD = 200
+_MAX_TOLD = 200
 
 
 def run(module: str, order: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -21,6 +21,6 @@ def run(module: str, order: Mapping[str, Any], environment: Mapping[str, str] | 
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise PeerFailedError(f"Its process stopped ({last[0][:_MOST_TOLD]}).")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+        raise PeerFailedError(f"Its process stopped ({last[0][:_MAX_TOLD]}).")
+    reply: dict[str, Any] = json.loads(done.stdout)
+    return reply

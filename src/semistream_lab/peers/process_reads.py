@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from semistream.spark.session import java_of
+from semistream.spark.spark_session import java_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from semistream.spark.enrich import enrich
+from semistream.spark.enrichment import enrich
 from semistream.spark.worker import WORKER
 from semistream_lab.peers.contract import Bench
 from semistream_lab.peers.data import MASTER_SCHEMA, PAYLOAD, master_rows

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from semistream.spark.statistics import of_progress
-from semistream_lab.peers import process_memory
+from semistream_lab.peers import peer_memory
 from semistream_lab.peers.contract import Bench, Peer, PeerFailedError, Turn
 from semistream_lab.peers.data import PAYLOAD, STREAM_COLUMNS, Joined
 from semistream_lab.peers.process_reads import JavaReads
@@ -63,10 +63,10 @@ class SparkPeer(Peer):
                     reads.note(done)
                 # A peak stays readable, so that looking for it once disturbs the measurement least.
                 if self.has_workers and done >= dropped + batches:
-                    peaks.extend(process_memory.peaks_of_workers(mark))
+                    peaks.extend(peer_memory.peaks_of_workers(mark))
 
             measured = _run(df, bench.data.folder, {"format": "noop"}, dropped + batches, watch)[dropped:]
-        statistics = [found for one in measured for found in of_progress(one.observedMetrics)]
+        statistics = [batch for one in measured for batch in of_progress(one.observedMetrics)]
         read = [float(one.bytes_read) for one in statistics]
         return Turn(
             batch_ms=[float(one.durationMs["triggerExecution"]) for one in measured],
@@ -78,7 +78,7 @@ class SparkPeer(Peer):
 
     @contextmanager
     def _planned(self, bench: Bench, first_row: int) -> Iterator[tuple[DataFrame, str]]:
-        with process_memory.own_workers(bench.spark, self.name) as mark:
+        with peer_memory.own_workers(bench.spark, self.name) as mark:
             try:
                 yield self.enriched(spark_stream(bench.spark, bench.data.situation, first_row), bench), mark
             finally:

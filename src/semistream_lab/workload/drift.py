@@ -8,8 +8,8 @@ import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.compile import kernel
-from semistream.generator.keys import RankedKeySource
 from semistream.generator.settings import share_of_one, whole_number
+from semistream.generator.stream_keys import RankedKeySource
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _GOLDEN_64_BITS = np.uint64(0x9E3779B97F4A7C15)

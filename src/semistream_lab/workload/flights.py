@@ -51,9 +51,9 @@ def _read(file: Path | IO[bytes]) -> pa.Table:
 
 def _data_file(name: str) -> Path:
     # The files are read by their place: importing the package would load all of them, and needs an old setuptools.
-    found = find_spec(_PACKAGE)
-    if found is not None:
-        for folder in found.submodule_search_locations or ():
+    spec = find_spec(_PACKAGE)
+    if spec is not None:
+        for folder in spec.submodule_search_locations or ():
             path = Path(folder) / "data" / name
             if path.exists():
                 return path

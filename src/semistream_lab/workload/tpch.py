@@ -91,10 +91,10 @@ def _is_complete(path: Path, row_count: int) -> bool:
         return False
     try:
         with ParquetFile(path) as file:
-            found = file.metadata.num_rows
+            rows = file.metadata.num_rows
     except (pa.ArrowException, OSError):
-        found = -1
-    if found != row_count:
+        rows = -1
+    if rows != row_count:
         raise InvalidSettingError(f"{path} is no whole TPC-H table of this scale: remove it, so that it is made again.")
     return True
 

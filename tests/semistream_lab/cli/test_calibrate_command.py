@@ -10,7 +10,7 @@ from command_line import fail, flat_objects, succeed
 
 from semistream.master_table import MasterTable
 from semistream_lab.cli.calibrate_rendering import in_units
-from semistream_lab.cost.calibrate import build_scratch_table
+from semistream_lab.cost.calibration import build_scratch_table
 from semistream_lab.cost.profile_files import find_profile
 
 SYMBOLS = ("c_H", "c_O", "c_E", "c_S", "c_A", "c_F", "c_AI")
@@ -74,7 +74,7 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_measured(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("nothing is to be measured")
 
-    monkeypatch.setattr("semistream_lab.cost.calibrate.build_scratch_table", never)
+    monkeypatch.setattr("semistream_lab.cost.calibration.build_scratch_table", never)
     assert "cannot be written" in fail("lab", "calibrate", "--out", tmp_path / "nowhere" / "mine.json")
 
 

@@ -36,7 +36,7 @@ def test_a_comparison_writes_its_page_and_results(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "sentence"),
     [
         (("--only", "flink"), "choose from identity"),
         (("--only", "postgresql"), "SEMISTREAM_PEERS_POSTGRESQL"),
@@ -47,8 +47,8 @@ def test_a_comparison_writes_its_page_and_results(tmp_path: Path) -> None:
         (("--json", "/"), "is a directory"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(arguments: tuple[str, ...], told: str) -> None:
-    assert told in fail("lab", "peers", *arguments)
+def test_what_makes_no_sense_is_refused_in_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
+    assert sentence in fail("lab", "peers", *arguments)
 
 
 def test_an_address_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def judged(name: str, exponent: float, ranks: str, *, seed: int = 3, queues: flo
     def rate(parameters: Mapping[str, float]) -> float:
         keys = ZipfKeys(ROWS, exponent, seed=seed, ranks=ranks)  # type: ignore[arg-type]
         try:
-            found = measure(
+            result = measure(
                 ALGORITHMS[name],
                 store,
                 Workload(keys),
@@ -67,11 +67,11 @@ def judged(name: str, exponent: float, ranks: str, *, seed: int = 3, queues: flo
                 accounting="papers",
                 seed=seed,
                 parameters=parameters,
-                most_tuples=8_000_000,
+                max_tuples=8_000_000,
             )
         except BudgetTooSmallError:
             return 0.0
-        return found.service_rate
+        return result.service_rate
 
     points = grid(name)
     rates = [rate(point) for point in points]

@@ -16,7 +16,7 @@ from semistream.core.costs import PAPERS, PROFILES, CostProfile
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
 from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore
-from semistream_lab.cost.calibrate import build_scratch_table, calibrate
+from semistream_lab.cost.calibration import build_scratch_table, calibrate
 from semistream_lab.cost.machine import Machine, this_machine
 from semistream_lab.cost.processor_times import ProcessorCosts, measure_processor
 from semistream_lab.cost.profile_files import Evidence, find_profile, load_profile, save_profile
@@ -28,7 +28,7 @@ profiles = st.builds(
     CostProfile,
     name=st.text(max_size=10),
     bytes_per_second=st.floats(1, 1e12),
-    most_in_flight=st.integers(1, 1000),
+    max_in_flight=st.integers(1, 1000),
     **{name: costs for name in NUMBERS if name != "bytes_per_second"},
 )
 EVIDENCE = Evidence(
@@ -48,7 +48,8 @@ def test_a_file_tells_its_version_the_machine_and_every_measured_request(tmp_pat
     save_profile(PAPERS, tmp_path / "p.json", EVIDENCE)
     content = json.loads((tmp_path / "p.json").read_text())
     assert (content["format"], content["version"]) == ("semistream cost profile", 1)
-    assert content["profile"] == asdict(PAPERS)
+    assert content["profile"].pop("most_in_flight") == PAPERS.max_in_flight
+    assert content["profile"] == {name: value for name, value in asdict(PAPERS).items() if name != "max_in_flight"}
     assert content["machine"] == {"cpu": "a processor", "cores": 2, "file_system": "ext4"}
     assert content["measured_at"] == "2026-01-02T03:04:05+00:00"
     assert content["direct"] is True
@@ -150,10 +151,10 @@ def test_a_profile_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) 
 
 
 def test_the_machine_is_described_without_its_name(tmp_path: Path) -> None:
-    found = this_machine(tmp_path / "not there")
-    assert found.cpu
-    assert found.cores >= 1
-    assert found.file_system
+    machine = this_machine(tmp_path / "not there")
+    assert machine.cpu
+    assert machine.cores >= 1
+    assert machine.file_system
     assert this_machine(Path("/proc/self")).file_system == "proc"
 
 
@@ -167,11 +168,11 @@ def test_the_machine_is_described_without_its_name(tmp_path: Path) -> None:
 )
 def test_every_constant_of_the_processor_is_measured(store: MemoryStore) -> None:
     reports: list[tuple[int, int | None]] = []
-    found = measure_processor(
+    actual = measure_processor(
         store, tuples=500, repeats=2, progress=lambda _, done, total: reports.append((done, total))
     )
-    assert set(asdict(found)) == {field.name for field in fields(ProcessorCosts)} < set(asdict(PAPERS))
-    assert all(0 < seconds < 1 for seconds in asdict(found).values())
+    assert set(asdict(actual)) == {field.name for field in fields(ProcessorCosts)} < set(asdict(PAPERS))
+    assert all(0 < seconds < 1 for seconds in asdict(actual).values())
     assert reports == [(0, 3), (1, 3), (2, 3)]
 
 
@@ -184,13 +185,13 @@ def test_the_processor_needs_a_table_with_rows() -> None:
 def test_a_calibration_gives_a_profile_that_can_be_saved(tmp_path: Path, direct: bool | None) -> None:
     table = build_scratch_table(tmp_path / "scratch", 2_000_000)
     assert table.info()["rows"] == 2_000_000 // 120
-    found = calibrate(table, name="mine", direct=direct)
-    assert found.profile.name == "mine"
-    assert found.evidence.requests
+    calibration = calibrate(table, name="mine", direct=direct)
+    assert calibration.profile.name == "mine"
+    assert calibration.evidence.requests
     if direct is False:
-        assert not found.evidence.direct
-    save_profile(found.profile, tmp_path / "p.json", found.evidence)
-    assert find_profile(str(tmp_path / "p.json")) == found.profile
+        assert not calibration.evidence.direct
+    save_profile(calibration.profile, tmp_path / "p.json", calibration.evidence)
+    assert find_profile(str(tmp_path / "p.json")) == calibration.profile
 
 
 def test_without_a_wish_a_file_system_that_refuses_direct_reads_is_read_through_its_cache(

@@ -28,14 +28,14 @@ class WatchedStore(WrappingStore):
     def __init__(self, inside: MasterStore) -> None:
         super().__init__(inside)
         self.ranges: list[tuple[int, int]] = []
-        self.most_threads = 0
+        self.max_threads = 0
         self._threads = 0
         self._lock = threading.Lock()
 
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         with self._lock:
             self._threads += 1
-            self.most_threads = max(self.most_threads, self._threads)
+            self.max_threads = max(self.max_threads, self._threads)
             self.ranges.append((int(first_pages[0]), int(last_pages[0])))
         try:
             return self.inside.read(first_pages, last_pages)
@@ -51,17 +51,17 @@ def store() -> WatchedStore:
 
 def synthetic(seek: float, request: float, bandwidth: float, gain: float = 1.0) -> list[RequestTime]:
     """Return measurements that follow a latency and a bandwidth exactly; `gain` for each doubling in flight."""
-    found = []
+    times = []
     for size in SIZES_BYTES:
-        found.append(RequestTime(size, 1, True, 1 / (request + size / bandwidth)))
+        times.append(RequestTime(size, 1, True, 1 / (request + size / bandwidth)))
         rate = 1 / (seek + size / bandwidth)
-        found.extend(RequestTime(size, count, False, rate * gain**step) for step, count in enumerate(IN_FLIGHT))
-    return found
+        times.extend(RequestTime(size, count, False, rate * gain**step) for step, count in enumerate(IN_FLIGHT))
+    return times
 
 
 def test_every_size_is_measured_in_sequence_and_with_each_number_in_flight(store: WatchedStore) -> None:
     sizes, reports = (8 << 10, 64 << 10), []
-    found = measure_requests(
+    times = measure_requests(
         store,
         sizes_bytes=sizes,
         in_flight=(1, 3),
@@ -69,13 +69,13 @@ def test_every_size_is_measured_in_sequence_and_with_each_number_in_flight(store
         round_seconds=0.0,
         progress=lambda what, done, total: reports.append((what, done, total)),
     )
-    kinds = [(request.in_flight, request.sequential) for request in found]
+    kinds = [(request.in_flight, request.sequential) for request in times]
     assert kinds == [(1, True), (1, False), (3, False)] * 2
-    assert [request.size_bytes for request in found] == pytest.approx(np.repeat(sizes, 3), rel=0.1)
-    assert all(request.requests_per_second > 0 for request in found)
+    assert [request.size_bytes for request in times] == pytest.approx(np.repeat(sizes, 3), rel=0.1)
+    assert all(request.requests_per_second > 0 for request in times)
     assert [done for _, done, _ in reports] == list(range(12))
     assert {total for _, _, total in reports} == {12}
-    assert 1 <= store.most_threads <= 3
+    assert 1 <= store.max_threads <= 3
     assert all(0 <= first <= last < store.page_count for first, last in store.ranges)
 
 
@@ -88,16 +88,16 @@ def test_a_sequence_goes_on_where_the_request_before_ended(store: WatchedStore) 
 
 
 def test_sizes_are_cut_to_a_quarter_of_the_table(store: WatchedStore) -> None:
-    found = measure_requests(store, in_flight=(1,), rounds=1, round_seconds=0.0)
+    times = measure_requests(store, in_flight=(1,), rounds=1, round_seconds=0.0)
     table_bytes = store.range_bytes(0, store.page_count - 1)
-    assert max(request.size_bytes for request in found) <= table_bytes / 4
-    assert len({request.size_bytes for request in found}) == len(SIZES_BYTES)
-    assert max(request.size_bytes for request in found) > table_bytes / 5
+    assert max(request.size_bytes for request in times) <= table_bytes / 4
+    assert len({request.size_bytes for request in times}) == len(SIZES_BYTES)
+    assert max(request.size_bytes for request in times) > table_bytes / 5
 
 
 def test_a_table_of_one_page_is_measured_by_that_page() -> None:
-    found = measure_requests(MemoryStore.of_codes(5, row_bytes=120), in_flight=(1,), rounds=1, round_seconds=0.0)
-    assert [(request.size_bytes, request.sequential) for request in found] == [(600, True), (600, False)]
+    times = measure_requests(MemoryStore.of_codes(5, row_bytes=120), in_flight=(1,), rounds=1, round_seconds=0.0)
+    assert [(request.size_bytes, request.sequential) for request in times] == [(600, True), (600, False)]
 
 
 def test_an_empty_table_is_refused() -> None:
@@ -110,12 +110,12 @@ def test_an_empty_table_is_refused() -> None:
 def test_exact_measurements_give_their_latencies_and_bandwidth_back(
     seek: float, share: float, bandwidth: float
 ) -> None:
-    found = fit_requests(synthetic(seek, seek * share, bandwidth))
+    costs = fit_requests(synthetic(seek, seek * share, bandwidth))
     smallest = seek + SIZES_BYTES[0] / bandwidth
-    assert found.seek_seconds == pytest.approx(seek, rel=1e-6, abs=1e-6 * smallest)
-    assert found.request_seconds == pytest.approx(seek * share, rel=1e-6, abs=1e-6 * smallest)
+    assert costs.seek_seconds == pytest.approx(seek, rel=1e-6, abs=1e-6 * smallest)
+    assert costs.request_seconds == pytest.approx(seek * share, rel=1e-6, abs=1e-6 * smallest)
     largest = seek + SIZES_BYTES[-1] / bandwidth
-    assert SIZES_BYTES[-1] / found.bytes_per_second == pytest.approx(SIZES_BYTES[-1] / bandwidth, abs=1e-6 * largest)
+    assert SIZES_BYTES[-1] / costs.bytes_per_second == pytest.approx(SIZES_BYTES[-1] / bandwidth, abs=1e-6 * largest)
 
 
 @given(seek=latencies, more=st.floats(1.01, 10), bandwidth=bandwidths)
@@ -135,10 +135,10 @@ def test_whatever_is_measured_no_cost_is_negative_and_a_sequence_is_never_dearer
     rows: list[tuple[int, int, bool, float]],
 ) -> None:
     measured = [RequestTime(SIZES_BYTES[0], 1, False, 1_000.0), *(RequestTime(*row) for row in rows)]
-    found = fit_requests(measured)
-    assert 0 <= found.request_seconds <= found.seek_seconds
-    assert 0 < found.bytes_per_second < float("inf")
-    assert found.most_in_flight in IN_FLIGHT
+    costs = fit_requests(measured)
+    assert 0 <= costs.request_seconds <= costs.seek_seconds
+    assert 0 < costs.bytes_per_second < float("inf")
+    assert costs.max_in_flight in IN_FLIGHT
 
 
 def test_noise_of_a_tenth_moves_the_fit_by_little() -> None:
@@ -147,27 +147,27 @@ def test_noise_of_a_tenth_moves_the_fit_by_little() -> None:
         RequestTime(row.size_bytes, row.in_flight, row.sequential, row.requests_per_second * random.uniform(0.9, 1.1))
         for row in synthetic(100e-6, 20e-6, 1e9)
     ]
-    found = fit_requests(noisy)
-    assert found.seek_seconds == pytest.approx(100e-6, rel=0.25)
-    assert found.bytes_per_second == pytest.approx(1e9, rel=0.25)
+    costs = fit_requests(noisy)
+    assert costs.seek_seconds == pytest.approx(100e-6, rel=0.25)
+    assert costs.bytes_per_second == pytest.approx(1e9, rel=0.25)
 
 
 def test_bandwidth_is_the_highest_seen_where_size_makes_no_difference() -> None:
     measured = [RequestTime(size, 1, False, 1_000.0) for size in SIZES_BYTES]
-    found = fit_requests(measured)
-    assert found.seek_seconds == pytest.approx(1e-3)
-    assert found.request_seconds == found.seek_seconds
-    assert SIZES_BYTES[-1] / found.bytes_per_second < 1e-2
+    costs = fit_requests(measured)
+    assert costs.seek_seconds == pytest.approx(1e-3)
+    assert costs.request_seconds == costs.seek_seconds
+    assert SIZES_BYTES[-1] / costs.bytes_per_second < 1e-2
 
 
 @pytest.mark.parametrize(("gain", "expected"), [(1.0, 1), (1.09, 1), (1.11, 16), (2.0, 16)])
 def test_requests_in_flight_count_while_they_bring_a_tenth_more(gain: float, expected: int) -> None:
-    assert fit_requests(synthetic(1e-4, 1e-5, 1e9, gain)).most_in_flight == expected
+    assert fit_requests(synthetic(1e-4, 1e-5, 1e9, gain)).max_in_flight == expected
 
 
 def test_requests_in_flight_end_where_the_gain_ends() -> None:
     rates = {1: 100.0, 2: 190.0, 4: 260.0, 8: 270.0, 16: 500.0}
-    assert fit_requests([RequestTime(8192, count, False, rate) for count, rate in rates.items()]).most_in_flight == 4
+    assert fit_requests([RequestTime(8192, count, False, rate) for count, rate in rates.items()]).max_in_flight == 4
 
 
 def test_without_requests_at_random_places_nothing_is_fitted() -> None:

@@ -101,7 +101,7 @@ def test_a_prediction_charges_a_round_once_for_each_read(name: str) -> None:
     assert with_rounds - plain == pytest.approx(0.01 * per_read)
 
 
-def test_pinned_partitions_that_answer_cost_their_calls() -> None:
+def test_pinned_page_groups_that_answer_cost_their_calls() -> None:
     situation = Situation(ROWS, MEMORY_BYTES, 1.0)
     plain, with_answers = (
         predict("x-hybridjoin", situation, replace(PAPERS, answer_seconds=seconds)).seconds_per_iteration

@@ -13,10 +13,10 @@ from semistream_lab.cost.key_shares import KeyShares
 
 @pytest.mark.parametrize("ranks", ["sorted", "shuffled"])
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 1.3])
-def test_shares_of_partitions_are_those_of_drawn_keys(exponent: float, ranks: str) -> None:
+def test_shares_of_page_groups_are_those_of_drawn_keys(exponent: float, ranks: str) -> None:
     rows = 20_000
     bounds = np.append(np.arange(0, rows, 900), rows)
-    shares = KeyShares(rows, exponent, ranks).of_partitions(bounds)
+    shares = KeyShares(rows, exponent, ranks).of_page_groups(bounds)
     keys = ZipfKeys(rows, exponent, seed=0, ranks=ranks).draw(400_000)  # type: ignore[arg-type]
     drawn = np.bincount((keys - 1) // 900, minlength=len(shares)) / len(keys)
     assert shares.sum() == pytest.approx(1.0)
@@ -29,16 +29,16 @@ def test_shares_of_partitions_are_those_of_drawn_keys(exponent: float, ranks: st
     exponent=st.sampled_from([0.0, 0.6, 1.0, 1.5]),
     ranks=st.sampled_from(["sorted", "shuffled"]),
     cached=st.integers(0, 5_000),
-    partition=st.integers(10, 700),
+    page_group=st.integers(10, 700),
 )
 def test_what_is_missed_and_what_the_most_frequent_keys_answer_add_up(
-    rows: int, exponent: float, ranks: str, cached: int, partition: int
+    rows: int, exponent: float, ranks: str, cached: int, page_group: int
 ) -> None:
     shares = KeyShares(rows, exponent, ranks)
     chances = np.where(shares.rank_edges[:-1] < cached, 1.0, 0.0)
     held = int((chances * shares.group_sizes).sum())
-    bounds = np.append(np.arange(0, rows, partition), rows)
-    missed = shares.missed_by_partition(bounds, chances)
+    bounds = np.append(np.arange(0, rows, page_group), rows)
+    missed = shares.missed_by_page_group(bounds, chances)
     assert (missed >= 0).all()
     assert missed.sum() + shares.of_first_ranks(held) == pytest.approx(1.0, abs=1e-9)
 

@@ -1,4 +1,4 @@
-"""How often partitions are read: the models of page choices, against small exact runs and each other."""
+"""How often page groups are read: the models of page choices, against small exact runs and each other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semistream.core.arrays import Float64Array
+from semistream.core.errors import InvalidSettingError
 from semistream.policies.contract import PageChoice
-from semistream.policies.page_choice import AtPosition, DueFrequent, OldestAndYoungest, OldestWaiting
-from semistream_lab.cost.page_reads import reads_by
+from semistream.policies.page_choice import AtPosition, DueFrequent, EveryTuple, OldestAndYoungest, OldestWaiting
+from semistream_lab.cost.read_frequencies import reads_by
 
 CHOICES: list[PageChoice] = [OldestWaiting(), AtPosition(0.3), DueFrequent(), OldestAndYoungest()]
 
@@ -22,9 +23,9 @@ def played(shares: Float64Array, slots: int, reads: int, seed: int) -> float:
     order: dict[int, None] = {}
     free, served, counted = slots, 0, 0
     for turn in range(reads):
-        for partition in random.choice(len(shares), size=free, p=shares).tolist():
-            waiting[partition] += 1
-            order.setdefault(partition)
+        for page_group in random.choice(len(shares), size=free, p=shares).tolist():
+            waiting[page_group] += 1
+            order.setdefault(page_group)
         oldest = next(iter(order))
         del order[oldest]
         free = int(waiting[oldest])
@@ -36,7 +37,7 @@ def played(shares: Float64Array, slots: int, reads: int, seed: int) -> float:
 
 
 @pytest.mark.parametrize("giant", [0.02, 0.1, 0.3, 0.5, 0.7])
-def test_oldest_first_holds_whatever_the_share_of_the_largest_partition(giant: float) -> None:
+def test_oldest_first_holds_whatever_the_share_of_the_largest_page_group(giant: float) -> None:
     rest = np.arange(1, 120, dtype=np.float64) ** -0.7
     shares = np.concatenate([[giant], (1 - giant) * rest / rest.sum()])
     model = reads_by(OldestWaiting(), shares, 4_000).tuples_per_read
@@ -44,9 +45,9 @@ def test_oldest_first_holds_whatever_the_share_of_the_largest_partition(giant: f
 
 
 @pytest.mark.parametrize("choice", [OldestWaiting(), DueFrequent()])
-def test_with_equal_shares_a_read_serves_twice_what_the_queue_has_for_a_partition(choice: PageChoice) -> None:
-    found = reads_by(choice, np.full(200, 1 / 200), 20_000).tuples_per_read
-    assert found == pytest.approx(2 * 20_000 / 200, rel=0.02)
+def test_with_equal_shares_a_read_serves_twice_what_the_queue_has_for_a_page_group(choice: PageChoice) -> None:
+    reads = reads_by(choice, np.full(200, 1 / 200), 20_000).tuples_per_read
+    assert reads == pytest.approx(2 * 20_000 / 200, rel=0.02)
 
 
 @pytest.mark.parametrize("choice", [AtPosition(0.3), OldestAndYoungest()])
@@ -60,17 +61,22 @@ def test_with_equal_shares_to_leave_the_old_waiting_serves_fewer(choice: PageCho
     slots=st.integers(500, 50_000),
     place=st.integers(0, len(CHOICES) - 1),
 )
-def test_no_choice_beats_the_bound_and_every_wanted_partition_is_read(
+def test_no_choice_beats_the_bound_and_every_wanted_page_group_is_read(
     weights: list[float], slots: int, place: int
 ) -> None:
     shares = np.array(weights) / sum(weights)
-    found = reads_by(CHOICES[place], shares, slots)
-    assert np.isfinite(found.rates).all()
-    assert (found.rates > 0).all()
-    assert found.tuples_per_read >= 0.9
-    assert found.tuples_per_read <= 1.05 * (2 * slots / float(np.sqrt(shares).sum()) ** 2 + 1)
+    reads = reads_by(CHOICES[place], shares, slots)
+    assert np.isfinite(reads.rates).all()
+    assert (reads.rates > 0).all()
+    assert reads.tuples_per_read >= 0.9
+    assert reads.tuples_per_read <= 1.05 * (2 * slots / float(np.sqrt(shares).sum()) ** 2 + 1)
 
 
-def test_a_partition_that_nothing_asks_for_is_not_read() -> None:
-    found = reads_by(OldestWaiting(), np.array([0.5, 0.0, 0.5]), 100)
-    assert found.rates[1] == 0
+def test_a_page_group_that_nothing_asks_for_is_not_read() -> None:
+    reads = reads_by(OldestWaiting(), np.array([0.5, 0.0, 0.5]), 100)
+    assert reads.rates[1] == 0
+
+
+def test_a_page_choice_without_a_model_is_refused_and_not_taken_for_another() -> None:
+    with pytest.raises(InvalidSettingError, match="No cost model knows the page choice EveryTuple"):
+        reads_by(EveryTuple(), np.full(4, 0.25), 100.0)

@@ -50,7 +50,7 @@ def measured(name: str, situation: Situation, *, queues: float, seed: int = 0) -
     """Return the measured service rate of an algorithm."""
     store = MemoryStore.of_codes(situation.master_rows, row_bytes=situation.row_bytes, page_bytes=situation.page_bytes)
     keys = ZipfKeys(situation.master_rows, situation.exponent, seed=seed, ranks=situation.ranks)  # type: ignore[arg-type]
-    found = measure(
+    result = measure(
         ALGORITHMS[name],
         store,
         Workload(keys),
@@ -61,7 +61,7 @@ def measured(name: str, situation: Situation, *, queues: float, seed: int = 0) -
         accounting=situation.accounting,
         seed=seed,
     )
-    return found.service_rate
+    return result.service_rate
 
 
 @pytest.mark.parametrize(("name", "margin"), [*PUBLISHED.items(), *DERIVED.items()])
@@ -97,12 +97,12 @@ def test_the_model_meets_the_measurement_in_the_papers_situation(name: str, marg
 @pytest.mark.parametrize("accounting", ["papers", "real"])
 def test_every_algorithm_has_a_model_for_every_machine(name: str, costs: object, accounting: str) -> None:
     situation = Situation(*SMALL, 0.8, "shuffled", accounting=accounting)
-    found = predict(name, situation, costs)  # type: ignore[arg-type]
-    assert found.service_rate == pytest.approx(found.tuples_per_iteration / found.seconds_per_iteration)
-    assert 0 < found.service_rate < float("inf")
-    assert 0 <= found.cached_share <= 1
-    assert found.formula == "corrected"
-    assert sum(found.memory.values()) <= max(situation.memory_bytes, 1)
+    prediction = predict(name, situation, costs)  # type: ignore[arg-type]
+    assert prediction.service_rate == pytest.approx(prediction.tuples_per_iteration / prediction.seconds_per_iteration)
+    assert 0 < prediction.service_rate < float("inf")
+    assert 0 <= prediction.cached_share <= 1
+    assert prediction.formula == "corrected"
+    assert sum(prediction.memory.values()) <= max(situation.memory_bytes, 1)
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in ("inlj", "oracle")])
@@ -118,7 +118,7 @@ def test_the_sizes_are_the_engines_own() -> None:
     situation = Situation(*PAPER_SIZE, 1.0)
     division = divide(ALGORITHMS["hybridjoin"], situation, PAPERS)
     assert division.waiting_slots == 290_080
-    assert division.partition_count == 2_263
+    assert division.page_group_count == 2_263
     assert predict("hybridjoin", situation, PAPERS).waiting_slots == 290_080
 
 
@@ -139,12 +139,12 @@ def test_printed_formulas_are_given_where_papers_print_them() -> None:
 
 
 def test_the_printed_formula_of_hybridjoin_is_its_equation_two() -> None:
-    found = printed_prediction("hybridjoin", Situation(*PAPER_SIZE, 1.0), PAPERS)
-    assert found is not None
-    assert found.formula == "printed"
-    assert found.tuples_per_iteration == pytest.approx(1.36 * 290_080 * 884 / 2_000_000)
-    assert found.seconds_per_iteration == pytest.approx(
-        0.0055 + 884 * 120 / 10e6 + 884e-6 + found.tuples_per_iteration * 4e-6
+    prediction = printed_prediction("hybridjoin", Situation(*PAPER_SIZE, 1.0), PAPERS)
+    assert prediction is not None
+    assert prediction.formula == "printed"
+    assert prediction.tuples_per_iteration == pytest.approx(1.36 * 290_080 * 884 / 2_000_000)
+    assert prediction.seconds_per_iteration == pytest.approx(
+        0.0055 + 884 * 120 / 10e6 + 884e-6 + prediction.tuples_per_iteration * 4e-6
     )
 
 
@@ -188,10 +188,10 @@ def test_a_situation_refuses_what_makes_no_sense(wrong: dict[str, object]) -> No
 def test_small_tables_are_predicted_too(rows: int, memory: int, exponent: float, ranks: str, name: str) -> None:
     situation = Situation(rows, memory, exponent, ranks)
     try:
-        found = predict(name, situation, PAPERS)
+        prediction = predict(name, situation, PAPERS)
     except BudgetTooSmallError:
         return
-    assert 0 < found.service_rate < 1e9
-    assert 0 <= found.cached_share <= 1
+    assert 0 < prediction.service_rate < 1e9
+    assert 0 <= prediction.cached_share <= 1
     printed = printed_prediction(name, situation, PAPERS)
     assert printed is None or 0 < printed.service_rate < 1e9

@@ -27,12 +27,12 @@ def test_axes_stay_within_what_recipes_allow(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_tuning_is_never_worse_than_the_defaults_and_keeps_its_points(name: str) -> None:
-    found = tune(name, TINY, PAPERS)
-    assert found.by == "model"
-    assert found.service_rate >= predict(name, TINY, PAPERS).service_rate
-    assert found.service_rate == pytest.approx(predict(name, TINY, PAPERS, found.parameters).service_rate)
-    assert found.service_rate == max(point.service_rate for point in found.curve)
-    assert dict(found.parameters) in [dict(point.parameters) for point in found.curve]
+    tuning = tune(name, TINY, PAPERS)
+    assert tuning.by == "model"
+    assert tuning.service_rate >= predict(name, TINY, PAPERS).service_rate
+    assert tuning.service_rate == pytest.approx(predict(name, TINY, PAPERS, tuning.parameters).service_rate)
+    assert tuning.service_rate == max(point.service_rate for point in tuning.curve)
+    assert dict(tuning.parameters) in [dict(point.parameters) for point in tuning.curve]
 
 
 @pytest.mark.parametrize("name", ["hybridjoin", "x-hybridjoin-tuned", "optimised-x-hybridjoin"])
@@ -57,22 +57,22 @@ def test_the_models_choice_is_within_two_percent_at_a_tenth_of_the_papers_size(n
 
 def test_what_has_nothing_to_tune_says_so() -> None:
     for name in ("inlj", "oracle"):
-        found = tune(name, TINY, PAPERS)
-        assert found.parameters == {}
-        assert "nothing to tune" in found.note
+        tuning = tune(name, TINY, PAPERS)
+        assert tuning.parameters == {}
+        assert "nothing to tune" in tuning.note
 
 
 def test_what_the_model_is_too_rough_for_is_chosen_by_measuring_and_it_is_said() -> None:
-    found = tune("hybridjoin-pq", TINY, PAPERS)
-    assert set(found.parameters) == {"read_bytes", "eagerness", "entry"}
-    assert "eagerness and entry: they were chosen by short measurements" in found.note
-    assert len(found.along("read_bytes")) > 5
+    tuning = tune("hybridjoin-pq", TINY, PAPERS)
+    assert set(tuning.parameters) == {"read_bytes", "eagerness", "entry"}
+    assert "eagerness and entry: they were chosen by short measurements" in tuning.note
+    assert len(tuning.along("read_bytes")) > 5
 
 
 def test_without_refinement_the_defaults_stay_and_it_is_said() -> None:
-    found = tune("hybridjoin-pq", TINY, PAPERS, refine=False)
-    assert set(found.parameters) == {"read_bytes"}
-    assert "eagerness and entry: measure" in found.note
+    tuning = tune("hybridjoin-pq", TINY, PAPERS, refine=False)
+    assert set(tuning.parameters) == {"read_bytes"}
+    assert "eagerness and entry: measure" in tuning.note
 
 
 def test_tuned_parameters_can_be_given_to_a_prediction_and_are_remembered() -> None:
@@ -95,18 +95,18 @@ def test_measuring_a_store_uses_the_wall_clock() -> None:
     situation = Situation(4_000, 400_000, 1.0, accounting="real")
     store = MemoryStore.of_codes(4_000, row_bytes=120)
     seen: list[tuple[int, int]] = []
-    found = tune_by_measurement(
+    tuning = tune_by_measurement(
         "hybridjoin", situation, SSD, store=store, queues=1, progress=lambda done, total: seen.append((done, total))
     )
-    assert found.service_rate > 0
-    assert len(seen) == len(found.curve)
+    assert tuning.service_rate > 0
+    assert len(seen) == len(tuning.curve)
     assert all(done <= total for done, total in seen)
 
 
 def test_a_curve_along_one_parameter_keeps_the_others_at_their_best() -> None:
-    found = tune("optimised-x-hybridjoin", TINY, PAPERS)
-    curve = found.along("read_bytes")
+    tuning = tune("optimised-x-hybridjoin", TINY, PAPERS)
+    curve = tuning.along("read_bytes")
     assert len(curve) > 5
-    assert {point.parameters["cache_share"] for point in curve} == {found.parameters["cache_share"]}
+    assert {point.parameters["cache_share"] for point in curve} == {tuning.parameters["cache_share"]}
     values = [point.parameters["read_bytes"] for point in curve]
     assert values == sorted(values)

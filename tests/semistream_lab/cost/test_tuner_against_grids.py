@@ -25,5 +25,5 @@ def test_every_algorithm_with_knobs_has_a_grid() -> None:
 def test_the_tuners_choice_is_within_two_percent_of_the_best_of_an_independent_grid(
     name: str, exponent: float, ranks: str
 ) -> None:
-    found = judged(name, exponent, ranks)
-    assert found.behind <= ROUGH.get(name, 0.02), found
+    verdict = judged(name, exponent, ranks)
+    assert verdict.behind <= ROUGH.get(name, 0.02), verdict

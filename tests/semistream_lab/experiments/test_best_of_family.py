@@ -17,7 +17,7 @@ SMALL = Point(
     memory_bytes=1_000_000,
     ranks="shuffled",
     queues=2.0,
-    options=(("most_tuples", 400_000),),
+    options=(("max_tuples", 400_000),),
 )
 
 

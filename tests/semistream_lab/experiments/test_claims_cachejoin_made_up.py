@@ -192,8 +192,8 @@ INSIDE = [
     (88, {"hot_reads_ratio": 1.1, "hot_tuples_ratio": 6}, {"hot_reads_ratio": 4.0, "hot_tuples_ratio": 6}),
     (
         89,
-        {**INTERVALS, "least_matches_per_expected": 0.95, "most_matches_per_expected": 1.02},
-        {**INTERVALS, "least_matches_per_expected": 0.5, "most_matches_per_expected": 1.02},
+        {**INTERVALS, "min_matches_per_expected": 0.95, "max_matches_per_expected": 1.02},
+        {**INTERVALS, "min_matches_per_expected": 0.5, "max_matches_per_expected": 1.02},
     ),
     (
         90,

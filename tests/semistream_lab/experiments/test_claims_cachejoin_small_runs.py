@@ -34,27 +34,27 @@ def shorter(plan: Plan) -> Plan:
 
 @pytest.mark.parametrize("number", [69, 76, 88])
 def test_what_does_not_hang_on_size_comes_out_on_a_small_table(evidence: Evidence, number: int) -> None:
-    found = judge(CLAIMS[number], evidence)
-    assert found["verdict"] == "holds", found["measured"]
-    assert found["measured"]
+    verdict = judge(CLAIMS[number], evidence)
+    assert verdict["verdict"] == "holds", verdict["measured"]
+    assert verdict["measured"]
 
 
 @pytest.mark.parametrize("number", [97, 100, 101, 102, 106, 108])
 def test_claims_about_parallel_phases_are_judged_with_numbers(evidence: Evidence, number: int) -> None:
     plans = {**evidence.plans, "op-4b": evidence.plans["op-4c"], "op-6b": evidence.plans["op-6c"]}
-    found = judge(CLAIMS[number], replace(evidence, plans=plans))
-    assert found["verdict"] in ("holds", "fails")
-    assert any(sign.isdigit() for sign in str(found["measured"]))
+    verdict = judge(CLAIMS[number], replace(evidence, plans=plans))
+    assert verdict["verdict"] in ("holds", "fails")
+    assert any(sign.isdigit() for sign in str(verdict["measured"]))
 
 
 def test_a_claim_whose_experiment_was_not_run_is_not_judged(evidence: Evidence) -> None:
-    found = judge(CLAIMS[61], evidence)
-    assert found["verdict"] == "unjudged"
-    assert "optx-6a" in str(found["reason"])
+    verdict = judge(CLAIMS[61], evidence)
+    assert verdict["verdict"] == "unjudged"
+    assert "optx-6a" in str(verdict["reason"])
 
 
 def test_a_claim_that_does_not_say_how_the_table_was_ordered_is_judged_in_both_orders(evidence: Evidence) -> None:
-    found = judge(CLAIMS[100], evidence)
-    assert found["ranks"] == "both"
-    assert "sorted: " in str(found["measured"])
-    assert "shuffled: " in str(found["measured"])
+    verdict = judge(CLAIMS[100], evidence)
+    assert verdict["ranks"] == "both"
+    assert "sorted: " in str(verdict["measured"])
+    assert "shuffled: " in str(verdict["measured"])

@@ -167,7 +167,7 @@ def hard(**changes: Scalar) -> Numbers:
     row: Row = {
         "reads_in_vain": 0,
         "fewest_answered": 1,
-        "least_gap_queues": 1.2,
+        "min_gap_queues": 1.2,
         "reads_per_tuple": 0.5,
         "hybridjoin_unreferenced_reads": 0,
         "meshjoin_unreferenced_reads": 500,
@@ -192,7 +192,7 @@ def hard(**changes: Scalar) -> Numbers:
     ("number", "changes"),
     [
         (2, {"reads_in_vain": 1}),
-        (3, {"least_gap_queues": 0.99}),
+        (3, {"min_gap_queues": 0.99}),
         (4, {"reads_per_tuple": 1.01}),
         (5, {"hybridjoin_tuples": 500}),
         (6, {"hybridjoin_tuples": 200}),

@@ -45,22 +45,22 @@ def shorter(plan: Plan, places: int) -> Plan:
 
 @pytest.mark.parametrize("number", [2, 3, 4, 5, 6, 10, 15, 25, 26, 27, 30, 32, 36, 48])
 def test_what_does_not_hang_on_size_comes_out_on_a_small_table(evidence: Evidence, number: int) -> None:
-    found = judge(CLAIMS[number], evidence)
-    assert found["verdict"] == "holds", (found["measured"], found["reason"])
-    assert any(sign.isdigit() for sign in str(found["measured"]))
+    verdict = judge(CLAIMS[number], evidence)
+    assert verdict["verdict"] == "holds", (verdict["measured"], verdict["reason"])
+    assert any(sign.isdigit() for sign in str(verdict["measured"]))
 
 
 @pytest.mark.parametrize("number", [32, 36])
 def test_what_hangs_on_the_order_of_the_table_fails_without_it(evidence: Evidence, number: int) -> None:
-    found = judge(CLAIMS[number], evidence)
-    assert found["verdict_sorted"] == "holds"
-    assert found["verdict_shuffled"] == "fails"
+    verdict = judge(CLAIMS[number], evidence)
+    assert verdict["verdict_sorted"] == "holds"
+    assert verdict["verdict_shuffled"] == "fails"
 
 
 def test_what_contradicts_itself_fails_with_its_cause(evidence: Evidence) -> None:
-    found = judge(CLAIMS[14], evidence)
-    assert found["verdict"] == "fails"
-    assert "Little" in str(found["reason"])
+    verdict = judge(CLAIMS[14], evidence)
+    assert verdict["verdict"] == "fails"
+    assert "Little" in str(verdict["reason"])
 
 
 def test_theorems_do_not_hang_on_costs_and_bounds_do(evidence: Evidence) -> None:
@@ -69,6 +69,6 @@ def test_theorems_do_not_hang_on_costs_and_bounds_do(evidence: Evidence) -> None
 
 
 def test_a_claim_whose_experiment_was_not_run_is_not_judged(evidence: Evidence) -> None:
-    found = judge(CLAIMS[37], evidence)
-    assert found["verdict"] == "unjudged"
-    assert "x-3b" in str(found["reason"])
+    verdict = judge(CLAIMS[37], evidence)
+    assert verdict["verdict"] == "unjudged"
+    assert "x-3b" in str(verdict["reason"])

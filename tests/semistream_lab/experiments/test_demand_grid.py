@@ -39,11 +39,11 @@ def cells(rows: dict[str, Row]) -> list[Cell]:
 
 
 def test_every_case_in_both_orders_of_ranks_is_a_cell() -> None:
-    found = cells(made_up(150.0))
-    assert len(found) == 2 * 2 * 6
-    assert {cell.ranks for cell in found} == {"sorted", "shuffled"}
-    assert not any(cell.is_lost for cell in found)
-    summary = summary_of(found)
+    made_cells = cells(made_up(150.0))
+    assert len(made_cells) == 2 * 2 * 6
+    assert {cell.ranks for cell in made_cells} == {"sorted", "shuffled"}
+    assert not any(cell.is_lost for cell in made_cells)
+    summary = summary_of(made_cells)
     assert (summary.cells, summary.lost, summary.single, summary.published) == (24, 0, "hybridjoin", "hybridjoin")
     assert summary.beside_best == pytest.approx(1.5)
     assert summary.beside_single == pytest.approx(1.5)
@@ -78,22 +78,22 @@ def test_cells_that_have_not_been_measured_are_left_out() -> None:
         for one in plan.points():
             if (one.series == TUNED and one.x == 0.0) or one.series == AS_PUBLISHED:
                 del rows[one.point.digest]
-    found = cells(rows)
-    assert len(found) == 2 * 2 * 5
-    assert summary_of(found).published == ""
+    made_cells = cells(rows)
+    assert len(made_cells) == 2 * 2 * 5
+    assert summary_of(made_cells).published == ""
 
 
 def test_the_page_shows_the_map_and_the_losses() -> None:
     rows = made_up(150.0)
     digest = next(iter(rows))
     rows[digest] = {**rows[digest], "service_rate": 60.0}
-    found = cells(rows)
-    picture = draw_grid(found)
+    made_cells = cells(rows)
+    picture = draw_grid(made_cells)
     assert picture.png.startswith(b"\x89PNG")
-    card = grid_card(found, picture.svg)
+    card = grid_card(made_cells, picture.svg)
     assert "Cells that are lost" in card
     assert '<b class="fails">0.60</b>' in card
-    assert "Cells that are lost" not in grid_card([cell for cell in found if not cell.is_lost], picture.svg)
+    assert "Cells that are lost" not in grid_card([cell for cell in made_cells if not cell.is_lost], picture.svg)
 
 
 def test_a_report_of_a_folder_with_the_grid_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,23 +84,23 @@ def claim_that(judge_it: object, ranks: str = "sorted") -> Claim:
 
 
 def test_a_claim_whose_experiment_was_not_run_is_unjudged_and_says_so() -> None:
-    found = judge(claim_that(lambda e: Finding(e.value("small", "INLJ", 1e6) > 0, "")), made_up({}))
-    assert found["verdict"] == "unjudged"
-    assert "has not been run" in str(found["reason"])
+    verdict = judge(claim_that(lambda e: Finding(e.value("small", "INLJ", 1e6) > 0, "")), made_up({}))
+    assert verdict["verdict"] == "unjudged"
+    assert "has not been run" in str(verdict["reason"])
 
 
 def test_a_judge_that_stumbles_leaves_its_claim_unjudged() -> None:
-    found = judge(claim_that(lambda _: Finding(1 / 0 > 1, "")), made_up({}))
-    assert found["verdict"] == "unjudged"
-    assert "division by zero" in str(found["reason"])
+    verdict = judge(claim_that(lambda _: Finding(1 / 0 > 1, "")), made_up({}))
+    assert verdict["verdict"] == "unjudged"
+    assert "division by zero" in str(verdict["reason"])
 
 
 def test_where_the_paper_names_no_order_a_claim_must_hold_in_both() -> None:
     one = claim_that(lambda e: Finding(e.ranks == "sorted", f"in {e.ranks}"), ranks="both")
-    found = judge(one, made_up({}))
-    assert found["verdict"] == "fails"
-    assert (found["verdict_sorted"], found["verdict_shuffled"]) == ("holds", "fails")
-    assert found["measured"] == "sorted: in sorted; shuffled: in shuffled"
+    verdict = judge(one, made_up({}))
+    assert verdict["verdict"] == "fails"
+    assert (verdict["verdict_sorted"], verdict["verdict_shuffled"]) == ("holds", "fails")
+    assert verdict["measured"] == "sorted: in sorted; shuffled: in shuffled"
 
 
 def test_confidence_is_over_repetitions_or_over_the_parts_of_a_run() -> None:

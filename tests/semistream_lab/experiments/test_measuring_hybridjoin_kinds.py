@@ -35,18 +35,18 @@ def options(**named: str | float) -> tuple[tuple[str, str | float], ...]:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=60))
 @settings(deadline=None, derandomize=True)
-def test_the_least_gap_is_the_smallest_distance_of_two_reads_of_one_partition(reads: list[tuple[int, int]]) -> None:
+def test_the_least_gap_is_the_smallest_distance_of_two_reads_of_one_page_group(reads: list[tuple[int, int]]) -> None:
     log, entered, last, gaps = ReadLog(), 0, dict[int, int](), []
-    for partition, step in reads:
+    for page_group, step in reads:
         entered += step
-        log.partitions.append(partition)
+        log.page_groups.append(page_group)
         log.answered.append(1)
         log.entered.append(entered)
-        if partition in last:
-            gaps.append(entered - last[partition])
-        last[partition] = entered
-    assert log.least_gap() == (min(gaps) if gaps else None)
-    assert log.by_partition(6)[0].sum() == len(log) == len(reads)
+        if page_group in last:
+            gaps.append(entered - last[page_group])
+        last[page_group] = entered
+    assert log.min_gap() == (min(gaps) if gaps else None)
+    assert log.by_page_group(6)[0].sum() == len(log) == len(reads)
 
 
 def test_a_logged_recipe_does_what_it_did_before() -> None:
@@ -68,38 +68,38 @@ def test_matches_along_a_sorted_table_fall_and_along_a_uniform_stream_do_not() -
 
 def test_the_matches_of_all_parts_are_all_matches() -> None:
     parts = [measured(kind="page-use", options=options(parts=5, part=part)) for part in range(1, 6)]
-    total = sum(part["match_probability"] * part["partitions"] for part in parts)
+    total = sum(part["match_probability"] * part["page_groups"] for part in parts)
     assert total == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("name", ["zipf", "blocks", "one by one", "one key", "half"])
 def test_on_no_input_does_hybridjoin_break_its_theorems(name: str) -> None:
-    found = measured(kind="hard-inputs", options=options(input=name))
-    assert found["reads_in_vain"] == 0
-    assert found["reads_per_tuple"] <= 1
-    assert found.get("least_gap_queues", 1.0) >= 1
+    result = measured(kind="hard-inputs", options=options(input=name))
+    assert result["reads_in_vain"] == 0
+    assert result["reads_per_tuple"] <= 1
+    assert result.get("min_gap_queues", 1.0) >= 1
     # With equal reads and equal queues HYBRIDJOIN never reads more often than MESHJOIN.
-    reads_per_tuple = {name: found[f"{name}_reads"] / found[f"{name}_tuples"] for name in ("hybridjoin", "meshjoin")}
+    reads_per_tuple = {name: result[f"{name}_reads"] / result[f"{name}_tuples"] for name in ("hybridjoin", "meshjoin")}
     assert reads_per_tuple["hybridjoin"] <= reads_per_tuple["meshjoin"] * 1.05
 
 
 def test_blocks_are_as_hard_as_can_be() -> None:
-    found = measured(kind="hard-inputs", options=options(input="blocks"))
-    assert found["hybridjoin_reads"] / found["hybridjoin_tuples"] == pytest.approx(
-        found["meshjoin_reads"] / found["meshjoin_tuples"], rel=0.1
+    result = measured(kind="hard-inputs", options=options(input="blocks"))
+    assert result["hybridjoin_reads"] / result["hybridjoin_tuples"] == pytest.approx(
+        result["meshjoin_reads"] / result["meshjoin_tuples"], rel=0.1
     )
 
 
 def test_only_meshjoin_reads_what_nobody_asks_for() -> None:
-    found = measured(kind="hard-inputs", options=options(input="half"))
-    assert found["hybridjoin_unreferenced_reads"] == 0
-    assert found["meshjoin_unreferenced_reads"] > 0.3 * found["meshjoin_reads"]
+    result = measured(kind="hard-inputs", options=options(input="half"))
+    assert result["hybridjoin_unreferenced_reads"] == 0
+    assert result["meshjoin_unreferenced_reads"] > 0.3 * result["meshjoin_reads"]
 
 
 def test_a_trickle_costs_a_read_a_tuple() -> None:
-    found = measured(kind="hard-inputs", options=options(input="trickle"))
-    assert found["reads_per_tuple"] == pytest.approx(1.0, abs=0.01)
-    assert "meshjoin_reads" not in found
+    result = measured(kind="hard-inputs", options=options(input="trickle"))
+    assert result["reads_per_tuple"] == pytest.approx(1.0, abs=0.01)
+    assert "meshjoin_reads" not in result
 
 
 def test_an_unknown_input_is_refused() -> None:
@@ -123,20 +123,20 @@ def test_inlj_keeps_up_below_its_rate_and_falls_behind_above() -> None:
 
 
 def test_a_lonely_tuple_waits_for_one_read() -> None:
-    found = measured(kind="arrivals", arrival_rate=1.0, options=options(warm_up=100, seconds=900))
-    assert found["tuples_per_read"] == pytest.approx(1.0, abs=0.05)
-    assert found["mean_wait_seconds"] == pytest.approx(0.0055 + 65_280 / 10e6 + 0.0006, rel=0.02)
+    result = measured(kind="arrivals", arrival_rate=1.0, options=options(warm_up=100, seconds=900))
+    assert result["tuples_per_read"] == pytest.approx(1.0, abs=0.05)
+    assert result["mean_wait_seconds"] == pytest.approx(0.0055 + 65_280 / 10e6 + 0.0006, rel=0.02)
 
 
 def test_meshjoin_waits_for_its_part_before_each_read() -> None:
-    found = measured(
+    result = measured(
         algorithm="meshjoin",
         arrival_rate=20.0,
         kind="arrivals",
         options=options(rounds=1, warm_up=0, seconds=0, tick_tuples=8),
     )
-    assert found["idle_seconds_per_read"] == pytest.approx(found["taken_per_read"] / 20, rel=0.05)
-    assert found["busy_share"] < 0.1
+    assert result["idle_seconds_per_read"] == pytest.approx(result["taken_per_read"] / 20, rel=0.05)
+    assert result["busy_share"] < 0.1
 
 
 def test_in_a_silence_hybridjoin_goes_on_and_meshjoin_does_not() -> None:
@@ -150,8 +150,8 @@ def test_in_a_silence_hybridjoin_goes_on_and_meshjoin_does_not() -> None:
 
 
 def test_bursts_queue_up_before_a_busy_join() -> None:
-    found = measured(arrival_rate=300.0, kind="arrivals", options=options(arrivals="bursty", warm_up=5, seconds=20))
-    assert found["most_backlog_tuples"] > 300 * 0.016  # more than arrive in a read on average
+    result = measured(arrival_rate=300.0, kind="arrivals", options=options(arrivals="bursty", warm_up=5, seconds=20))
+    assert result["max_backlog_tuples"] > 300 * 0.016  # more than arrive in a read on average
 
 
 def test_ticks_hand_tuples_over_late_but_never_early() -> None:
@@ -190,10 +190,10 @@ def test_frequencies_fall_with_the_rank() -> None:
 
 
 def test_arrivals_are_bursty_in_windows_of_any_length() -> None:
-    found = measured(kind="generator", options=options(shows="arrivals", place=3, window=16))
-    assert found["hurst_exponent"] > 0.8
-    assert found["dispersion"] > 100
-    assert 0 <= found["tuples_per_step"] <= 2046
+    result = measured(kind="generator", options=options(shows="arrivals", place=3, window=16))
+    assert result["hurst_exponent"] > 0.8
+    assert result["dispersion"] > 100
+    assert 0 <= result["tuples_per_step"] <= 2046
 
 
 def test_the_hurst_exponent_of_noise_is_a_half() -> None:
@@ -207,6 +207,6 @@ def test_the_generator_shows_only_what_it_knows() -> None:
 
 
 def test_the_pinned_part_serves_what_its_hits_say() -> None:
-    found = measured(algorithm="x-hybridjoin", kind="pinned-part", options=options(iterations=4000))
-    assert found["pinned_tuples"] == pytest.approx(found["cache_hits"] / found["iterations"] * 4000)
-    assert found["pinned_tuples"] > 0
+    result = measured(algorithm="x-hybridjoin", kind="pinned-part", options=options(iterations=4000))
+    assert result["pinned_tuples"] == pytest.approx(result["cache_hits"] / result["iterations"] * 4000)
+    assert result["pinned_tuples"] > 0

@@ -21,10 +21,10 @@ def small(kind: str, algorithm: str, **more: object) -> Point:
 def test_page_shares_are_those_of_the_keys_that_are_drawn(ranks: str) -> None:
     shares = page_shares(60_000, 1.0, ranks, 5, 2)  # type: ignore[arg-type]
     keys = ZipfKeys(60_000, 1.0, seed=5, ranks=ranks).draw(400_000)  # type: ignore[arg-type]
-    found = np.bincount((keys - 1) // (2 * 68), minlength=len(shares)) / len(keys)
+    drawn_shares = np.bincount((keys - 1) // (2 * 68), minlength=len(shares)) / len(keys)
     assert shares.sum() == pytest.approx(1)
-    assert np.abs(found - shares).max() < 0.01
-    assert np.corrcoef(found, shares)[0, 1] > 0.99
+    assert np.abs(drawn_shares - shares).max() < 0.01
+    assert np.corrcoef(drawn_shares, shares)[0, 1] > 0.99
 
 
 def test_hybridjoin_reads_hot_pages_less_often_than_they_are_asked_for() -> None:

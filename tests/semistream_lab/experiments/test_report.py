@@ -23,7 +23,7 @@ from semistream_lab.experiments.plan import Plan, all_plans
 from semistream_lab.experiments.report import write_report
 from semistream_lab.experiments.report_tables import shown
 from semistream_lab.experiments.results import ResultsFolder
-from semistream_lab.experiments.running import repeated, run_plans
+from semistream_lab.experiments.running_points import repeated, run_plans
 
 FIRST_KEYS = ["number", "experiment", "claim", "expected", "measured", "verdict", "reason"]
 

@@ -12,12 +12,12 @@ import pytest
 from small_lab import FAILING, die_at_large_memory, points_of, results_folder, small_plan
 
 from semistream.core.errors import InvalidSettingError
-from semistream_lab.experiments import running
+from semistream_lab.experiments import running_points
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.plan import plan_named, plans_named
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.results import LabSettings, ResultsFolder
-from semistream_lab.experiments.running import repeated, run_plans, runs_on, tasks_of
+from semistream_lab.experiments.running_points import repeated, run_plans, runs_on, tasks_of
 from semistream_lab.experiments.workers import Workers
 
 
@@ -30,7 +30,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
         points.append(point)
         return {"service_rate": 1.0}
 
-    monkeypatch.setattr(running.measuring, "run", run)
+    monkeypatch.setattr(running_points.measuring, "run", run)
     return points
 
 
@@ -120,11 +120,11 @@ def test_a_point_that_fails_does_not_stop_the_others(tmp_path: Path, jobs: int) 
 def test_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     plan = small_plan()
     alone, together = results_folder(tmp_path / "alone"), results_folder(tmp_path / "together")
-    told: list[tuple[str, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     run_plans([plan], alone, jobs=1)
-    run_plans([plan], together, jobs=2, report=lambda *what: told.append(what))
-    assert told[-1] == ("small", 8, 8)
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+    run_plans([plan], together, jobs=2, report=lambda *what: steps.append(what))
+    assert steps[-1] == ("small", 8, 8)
+    assert [done for _, done, _ in steps] == sorted(done for _, done, _ in steps)
 
     def results(folder: ResultsFolder) -> dict[str, dict[str, object]]:
         rows = folder.load().rows
@@ -219,5 +219,5 @@ def test_a_measurement_of_whole_scans_ends_where_it_began() -> None:
     point = Point(algorithm="meshjoin", master_rows=30_000, memory_bytes=1_000_000, exponent=1.0, queues=2.0)
     scanned, free = (rates.run(replace(point, options=options)) for options in ((("whole_scans", 1),), ()))
     pages = -(-30_000 // (rates.PAGE_BYTES // rates.ROW_BYTES))
-    partitions = -(-pages // 13)  # a read of 13 pages is the papers'
-    assert [row["read_requests"] % partitions == 0 for row in (scanned, free)] == [True, False]  # type: ignore[operator]
+    page_groups = -(-pages // 13)  # a read of 13 pages is the papers'
+    assert [row["read_requests"] % page_groups == 0 for row in (scanned, free)] == [True, False]  # type: ignore[operator]

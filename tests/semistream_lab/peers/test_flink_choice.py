@@ -40,7 +40,7 @@ HERE = Path(sys.executable)
 
 
 def test_a_python_without_flink_is_told_in_one_sentence(tmp_path: Path) -> None:
-    for python, told in (
+    for python, sentence in (
         (None, "SEMISTREAM_PEERS_FLINK_PYTHON"),
         (tmp_path / "none", "has no PyFlink"),
         (tmp_path, "has no PyFlink"),
@@ -48,7 +48,7 @@ def test_a_python_without_flink_is_told_in_one_sentence(tmp_path: Path) -> None:
     ):
         reason = FlinkIdentity(FlinkInstallation(python)).why_unavailable()
         assert reason is not None
-        assert told in reason
+        assert sentence in reason
         assert reason.endswith(".")
 
 
@@ -63,12 +63,12 @@ def test_without_java_flink_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.usefixtures("_with_flink")
 @pytest.mark.parametrize("names", [(), (CONNECTOR,), (DRIVER,), (CONNECTOR, DRIVER, "postgresql-42.7.5.jar")])
 def test_the_look_up_needs_exactly_one_connector_and_one_driver(tmp_path: Path, names: tuple[str, ...]) -> None:
-    found = FlinkInstallation(HERE, jars(tmp_path, *names))
-    reason = FlinkJdbcLookup(found, PostgresqlTable(None)).why_unavailable()
+    installation = FlinkInstallation(HERE, jars(tmp_path, *names))
+    reason = FlinkJdbcLookup(installation, PostgresqlTable(None)).why_unavailable()
     assert reason is not None
     assert "exactly one jar" in reason
     with pytest.raises(PeerFailedError):
-        found.connector_jars()
+        installation.connector_jars()
 
 
 @pytest.mark.usefixtures("_with_flink")

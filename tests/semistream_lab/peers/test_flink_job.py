@@ -113,12 +113,12 @@ def test_an_order_becomes_settings_statements_and_a_query(monkeypatch: pytest.Mo
     done: list[tuple[str, ...]] = []
     _pretend_flink(monkeypatch, done)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(read=lambda: ""))
-    told: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     order = {"settings": {"a": "1"}, "statements": ["one", "two"], "query": "three", "stays": stays}
-    job_process.run(order, told.append)
+    job_process.run(order, messages.append)
     assert done[:4] == [("set", "a", "1"), ("sql", "one"), ("sql", "two"), ("sql", "three")]
     assert done[4:] == ([("cancel",)] if stays else [("wait",)])
-    assert told == [{"job": "7"} if stays else {"finished": True}]
+    assert messages == [{"job": "7"} if stays else {"finished": True}]
 
 
 def _pretend_flink(monkeypatch: pytest.MonkeyPatch, done: list[tuple[str, ...]]) -> None:

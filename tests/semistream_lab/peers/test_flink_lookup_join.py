@@ -11,7 +11,7 @@ from fake_peers import small_bench
 
 from semistream_lab.peers.comparison import TurnPlan, compare
 from semistream_lab.peers.flink.installation import JARS_VARIABLE, PYTHON_VARIABLE, FlinkInstallation
-from semistream_lab.peers.registry import Addresses, all_peers
+from semistream_lab.peers.peers_by_name import Addresses, all_peers
 
 NAMES = ("join", "flink-identity", "flink-jdbc-lookup")
 
@@ -32,13 +32,13 @@ def test_flink_gives_the_same_rows_and_leaves_no_trace_of_a_password(tmp_path: P
     plan = TurnPlan(turns=2, batches=5, slow_batches=1, dropped=1)
     compared = compare(peers, bench, plan, lambda *_: None)
     assert compared.failures == {}
-    found = {result.peer: result for result in compared.results}
-    assert set(found) == set(NAMES)
-    assert found["join"].checksum == found["flink-jdbc-lookup"].checksum
-    assert found["flink-identity"].checksum != found["flink-jdbc-lookup"].checksum
+    by_peer = {result.peer: result for result in compared.results}
+    assert set(by_peer) == set(NAMES)
+    assert by_peer["join"].checksum == by_peer["flink-jdbc-lookup"].checksum
+    assert by_peer["flink-identity"].checksum != by_peer["flink-jdbc-lookup"].checksum
     assert all(result.batches == plan.turns and result.rows_per_second > 0 for result in compared.results)
-    assert 0 < (found["flink-jdbc-lookup"].cache_hit_rate or 0) <= 1
-    assert (found["flink-jdbc-lookup"].peak_process_bytes or 0) > 200_000_000
+    assert 0 < (by_peer["flink-jdbc-lookup"].cache_hit_rate or 0) <= 1
+    assert (by_peer["flink-jdbc-lookup"].peak_process_bytes or 0) > 200_000_000
     logs = list((tmp_path / "flink-logs").iterdir())
     assert logs
     if password := urlsplit(os.environ["SEMISTREAM_PEERS_POSTGRESQL"]).password:

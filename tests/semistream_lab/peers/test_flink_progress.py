@@ -144,12 +144,12 @@ def test_a_moment_between_samples_is_between_their_times(steps: list[tuple[float
         last = samples[-1]
         samples.append(Sample(last.seconds + seconds, last.rows + rows, last.hits + rows))
     wanted = 100 + int(share * (samples[-1].rows - 100))
-    found = at_rows(samples, wanted)
-    assert found.rows == wanted
+    moment = at_rows(samples, wanted)
+    assert moment.rows == wanted
     before = [one.seconds for one in samples if one.rows < wanted]
     after = [one.seconds for one in samples if one.rows > wanted]
-    assert max(before, default=10.0) <= found.seconds + 1e-9
-    assert found.seconds <= min(after, default=samples[-1].seconds) + 1e-9
+    assert max(before, default=10.0) <= moment.seconds + 1e-9
+    assert moment.seconds <= min(after, default=samples[-1].seconds) + 1e-9
 
 
 def test_a_steady_job_gives_its_rate_and_a_pause_before_it_does_not_count() -> None:

@@ -72,13 +72,13 @@ def test_only_an_endless_stream_is_watched_and_only_a_check_is_written() -> None
 
 
 def test_nothing_that_flink_starts_listens_beyond_loopback() -> None:
-    told = settings(2, 4711, [Path("/jars/one.jar"), Path("/jars/two.jar")])
-    hosts = {value for name, value in told.items() if name.endswith(("address", "bind-host"))}
+    configured = settings(2, 4711, [Path("/jars/one.jar"), Path("/jars/two.jar")])
+    hosts = {value for name, value in configured.items() if name.endswith(("address", "bind-host"))}
     assert hosts == {"127.0.0.1"}
-    assert {"rest.bind-address", "jobmanager.bind-host", "taskmanager.bind-host"} <= set(told)
-    assert told["pipeline.jars"] == "file:///jars/one.jar;file:///jars/two.jar"
-    assert told["parallelism.default"] == "2"
-    assert told["pipeline.object-reuse"] == "true"
+    assert {"rest.bind-address", "jobmanager.bind-host", "taskmanager.bind-host"} <= set(configured)
+    assert configured["pipeline.jars"] == "file:///jars/one.jar;file:///jars/two.jar"
+    assert configured["parallelism.default"] == "2"
+    assert configured["pipeline.object-reuse"] == "true"
 
 
 def test_a_password_is_not_in_what_is_shown() -> None:

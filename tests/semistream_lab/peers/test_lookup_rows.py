@@ -37,17 +37,17 @@ def test_the_cache_holds_what_was_used_last_and_never_more_than_fits(
     most: int, steps: list[tuple[bool, list[int]]]
 ) -> None:
     cache, used = cache_of(most), []
-    assert cache.most_rows == most
+    assert cache.max_rows == most
     for adds, keys in steps:
         if adds:
             cache.add({key: (key, 0.0, 0, "") for key in keys})
             touched = keys
         else:
-            found = cache.found(keys)
+            rows = cache.rows_of(keys)
             touched = [key for key in keys if key in used]
-            assert found == {key: (key, 0.0, 0, "") for key in touched}
+            assert rows == {key: (key, 0.0, 0, "") for key in touched}
         used = ([key for key in used if key not in touched] + touched)[-most:]
-        assert set(cache.found(used)) == set(used)
+        assert set(cache.rows_of(used)) == set(used)
         assert len(cache) == len(used)
         cache._check()
 
@@ -58,7 +58,7 @@ def test_a_full_cache_takes_no_more_than_its_memory() -> None:
     try:
         before = tracemalloc.get_traced_memory()[0]
         cache = LruRows(memory, SAMPLE)
-        for start in range(0, 4 * cache.most_rows, 1000):
+        for start in range(0, 4 * cache.max_rows, 1000):
             cache.add(
                 {
                     2**40 + key: (key + 2**40, key / 7, key * 3 + 2**40, f"{key:072}")
@@ -68,7 +68,7 @@ def test_a_full_cache_takes_no_more_than_its_memory() -> None:
         held = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert len(cache) == cache.most_rows
+    assert len(cache) == cache.max_rows
     assert 0.5 * memory < held <= memory
 
 

@@ -12,7 +12,7 @@ from semistream_lab.peers import optional_package
 from semistream_lab.peers.lookups.postgresql_rows import PostgresqlLookup, PostgresqlRows
 from semistream_lab.peers.lookups.postgresql_table import PostgresqlTable
 from semistream_lab.peers.lookups.redis_rows import RedisLookup, RedisRows
-from semistream_lab.peers.registry import Addresses, all_peers, chosen_peers
+from semistream_lab.peers.peers_by_name import Addresses, all_peers, chosen_peers
 
 NOWHERE = Addresses("postgresql://me:secret@127.0.0.1:1/none", "redis://:secret@127.0.0.1:1/0")
 

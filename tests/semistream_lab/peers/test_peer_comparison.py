@@ -11,10 +11,10 @@ from fake_peers import FailingPeer, FakePeer, ShortPeer, WrongPeer, small_bench
 from semistream.core.errors import InvalidSettingError
 from semistream.core.flat_json import as_json
 from semistream_lab.cost.machine import Machine
-from semistream_lab.peers import chart, report, results
+from semistream_lab.peers import chart, comparison_report, peer_results
 from semistream_lab.peers.comparison import Comparison, TurnPlan, compare
 from semistream_lab.peers.contract import PeerFailedError, WrongRowsError
-from semistream_lab.peers.results import percentile
+from semistream_lab.peers.peer_results import percentile
 
 MACHINE = Machine("a processor", 2, "ext4")
 PLAN = TurnPlan(turns=2, batches=3, slow_batches=1, dropped=0)
@@ -68,15 +68,15 @@ def test_no_turn_sees_rows_of_another_and_all_peers_see_the_same(tmp_path: Path)
 
 
 def test_progress_counts_every_step_once(tmp_path: Path) -> None:
-    told: list[tuple[int, int | None]] = []
+    steps: list[tuple[int, int | None]] = []
     peers = [FakePeer("one"), WrongPeer("wrong")]
-    compare(peers, small_bench(tmp_path), PLAN, lambda _, done, total: told.append((done, total)))
-    assert told == [(done, 6) for done in range(6)]
+    compare(peers, small_bench(tmp_path), PLAN, lambda _, done, total: steps.append((done, total)))
+    assert steps == [(done, 6) for done in range(6)]
 
 
 def test_ratios_are_of_medians_and_missing_ones_are_null(tmp_path: Path) -> None:
     compared = run(tmp_path, FakePeer("identity", 5.0), FakePeer("other", 20.0))
-    rows = {row["peer"]: row for row in results.rows(compared.results, MACHINE, "4.2.0")}
+    rows = {row["peer"]: row for row in peer_results.rows(compared.results, MACHINE, "4.2.0")}
     assert rows["other"]["times_of_identity"] == 4.0
     assert rows["identity"]["times_of_identity"] == 1.0
     assert rows["other"]["times_of_enrich"] is None
@@ -86,7 +86,7 @@ def test_ratios_are_of_medians_and_missing_ones_are_null(tmp_path: Path) -> None
 
 def test_json_is_a_list_of_flat_objects_with_the_machine(tmp_path: Path) -> None:
     compared = run(tmp_path, FakePeer("enrich"), FakePeer("identity"))
-    rows = json.loads(as_json(results.rows(compared.results, MACHINE, "4.2.0")))
+    rows = json.loads(as_json(peer_results.rows(compared.results, MACHINE, "4.2.0")))
     assert not any(isinstance(value, dict | list) for row in rows for value in row.values())
     for row in rows:
         assert set(row) >= {
@@ -101,7 +101,7 @@ def test_the_page_has_a_line_for_each_peer_and_says_who_is_missing(tmp_path: Pat
     compared = run(tmp_path, FakePeer("identity", 5.0), FakePeer("enrich", 6.0), FakePeer("other", 4000.0))
     bench = small_bench(tmp_path)
     left_out = {"redis": "No server was named."}
-    report.write(tmp_path / "out", compared.results, left_out, bench.data.situation, MACHINE, "4.2.0")
+    comparison_report.write(tmp_path / "out", compared.results, left_out, bench.data.situation, MACHINE, "4.2.0")
     page = (tmp_path / "out" / "peers.md").read_text()
     table = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")]
     assert table == ["Peer", "identity", "enrich", "other"]

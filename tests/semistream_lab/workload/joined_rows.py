@@ -36,9 +36,9 @@ def assert_joined_as_duckdb_does(
         database.register("s", numbered)
         database.register("m", master)
         expected = database.sql(f"select {columns} from s {how} join m on {condition}").to_arrow_table()
-        found = joined.rename_columns(renamed).select(expected.schema.names)
-        database.register("found", found)
+        ours = joined.rename_columns(renamed).select(expected.schema.names)
+        database.register("found", ours)
         database.register("expected", expected)
         for one, other in (("found", "expected"), ("expected", "found")):
             assert database.sql(f"select * from {one} except all select * from {other}").fetchall() == []
-    return found
+    return ours

@@ -163,9 +163,9 @@ def test_reports_of_a_sample_crowd_at_few_longitudes(tmp_path: Path) -> None:
 def test_a_join_on_the_longitude_is_many_to_many_and_gives_the_rows_of_duckdb(tmp_path: Path) -> None:
     april = clouds.reports(cloud_sample.write_sample(tmp_path / "april", 2_000, seed=5, month=4)).read_all()
     december = clouds.reports(cloud_sample.write_sample(tmp_path / "december", 500, seed=5)).read_all()
-    found = assert_joined_as_duckdb_does(december, april, ["longitude"], tmp_path, unique=False)
-    assert found.num_rows > 2 * december.num_rows
-    assert found["master_station"].null_count > 0, "some longitudes are not in the table"
+    rows = assert_joined_as_duckdb_does(december, april, ["longitude"], tmp_path, unique=False)
+    assert rows.num_rows > 2 * december.num_rows
+    assert rows["master_station"].null_count > 0, "some longitudes are not in the table"
 
 
 def test_an_empty_file_has_no_reports_and_no_keys(tmp_path: Path) -> None:

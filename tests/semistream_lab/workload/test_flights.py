@@ -61,22 +61,22 @@ def test_what_the_files_mark_as_absent_is_null() -> None:
 @needs_the_package
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_flights_with_planes_are_the_rows_of_duckdb(departures: pa.Table, tmp_path: Path, how: str) -> None:
-    found = assert_joined_as_duckdb_does(departures, flights.planes(), ["tailnum"], tmp_path, how=how)
-    unknown = pc.sum(pc.is_null(found["manufacturer"])).as_py()
+    rows = assert_joined_as_duckdb_does(departures, flights.planes(), ["tailnum"], tmp_path, how=how)
+    unknown = pc.sum(pc.is_null(rows["manufacturer"])).as_py()
     assert (unknown > departures["tailnum"].null_count) == (how == "left"), "some planes are not in the table"
 
 
 @needs_the_package
 def test_flights_with_airports_are_the_rows_of_duckdb(departures: pa.Table, tmp_path: Path) -> None:
     airports = flights.airports().rename_columns({"faa": "dest"})
-    found = assert_joined_as_duckdb_does(departures, airports, ["dest"], tmp_path)
-    assert found["name"].null_count > 0, "some destinations are not in the table"
+    rows = assert_joined_as_duckdb_does(departures, airports, ["dest"], tmp_path)
+    assert rows["name"].null_count > 0, "some destinations are not in the table"
 
 
 @needs_the_package
 def test_flights_with_weather_are_the_rows_of_duckdb(departures: pa.Table, tmp_path: Path) -> None:
-    found = assert_joined_as_duckdb_does(departures, flights.weather(), list(flights.WEATHER_KEY), tmp_path)
-    assert 0 < found["visib"].null_count < departures.num_rows // 100, "few hours have no weather"
+    rows = assert_joined_as_duckdb_does(departures, flights.weather(), list(flights.WEATHER_KEY), tmp_path)
+    assert 0 < rows["visib"].null_count < departures.num_rows // 100, "few hours have no weather"
 
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

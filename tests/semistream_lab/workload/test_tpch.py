@@ -62,9 +62,9 @@ def test_a_master_table_is_built_from_customers(files: tpch.TpchFiles, tmp_path:
 @needs_the_package
 def test_orders_with_customers_are_the_rows_of_duckdb(files: tpch.TpchFiles, tmp_path: Path) -> None:
     customers = files.customers().read_all().rename_columns({"c_custkey": "o_custkey"})
-    found = assert_joined_as_duckdb_does(files.order_rows().read_all(), customers, ["o_custkey"], tmp_path)
-    assert found.num_rows == ORDERS
-    assert found["c_name"].null_count == 0
+    rows = assert_joined_as_duckdb_does(files.order_rows().read_all(), customers, ["o_custkey"], tmp_path)
+    assert rows.num_rows == ORDERS
+    assert rows["c_name"].null_count == 0
 
 
 @needs_the_package

@@ -3,12 +3,14 @@
 from semistream.policies.caching.admission import AboveRate, AboveThreshold, FrequentLately
 from semistream.policies.caching.block_utility import BlockUtility
 from semistream.policies.caching.cache_size import best_cache_size
+from semistream.policies.caching.evicted_codes import EvictedCodes
 from semistream.policies.caching.replacement import LeastFrequentOverwrite, LessUsedOverwrite, RandomOverwrite
 
 __all__ = [
     "AboveRate",
     "AboveThreshold",
     "BlockUtility",
+    "EvictedCodes",
     "FrequentLately",
     "LeastFrequentOverwrite",
     "LessUsedOverwrite",

@@ -66,7 +66,7 @@ class FrequentLately(Admission):
     """How many keys the sketch tells apart for each entry of the cache, at least."""
     ENTRY_BYTES = 16
     """What the sketch takes for each entry of the cache, at most."""
-    LEAST_ENTRIES = 500
+    MIN_ENTRIES = 500
     """For how many entries the sketch is made at least: where keys share all counters, none is frequent."""
     USES_PER_ENTRY = 2
 
@@ -77,7 +77,7 @@ class FrequentLately(Admission):
 
     def resize(self, cache_tuples: int) -> None:
         """Serve a cache of another size."""
-        self._sketch.resize(self.KEYS_PER_ENTRY * max(self.LEAST_ENTRIES, cache_tuples))
+        self._sketch.resize(self.KEYS_PER_ENTRY * max(self.MIN_ENTRIES, cache_tuples))
         self._ageing.resized()
         self._window = self.USES_PER_ENTRY * max(2_000, cache_tuples)
 

@@ -9,7 +9,7 @@ _WORSE = 0.97
 _STEADY = 0.03
 _SIGNIFICANT = 4.0
 """How many standard deviations of a window's share are taken for noise."""
-_LEAST_BETWEEN, _BETWEEN_WHEN_NEW = 4, 16
+_MIN_BETWEEN, _BETWEEN_WHEN_NEW = 4, 16
 _ALL = 16
 _SETTLED_WINDOWS = 6
 
@@ -26,7 +26,7 @@ class SteadyAgeing:
 
     def __init__(self, most: int) -> None:
         self._most = max(1, most)
-        self._least = self._between = min(_LEAST_BETWEEN, self._most)
+        self._least = self._between = min(_MIN_BETWEEN, self._most)
         self._since = 0
         self._usual = 0.0
         self._last = 0.0

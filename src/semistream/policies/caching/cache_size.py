@@ -8,7 +8,7 @@ from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.compile import kernel
 
 _SIZES = 96
-_LEAST_CHANGE, _MOST_CHANGE = 0.4, 1.25
+_MIN_CHANGE, _MAX_CHANGE = 0.4, 1.25
 _AS_GOOD = 0.01
 _WORTH_A_MOVE = 1.1
 
@@ -70,7 +70,7 @@ def _size(count: int, step: int) -> int:
     """Return one of the sizes that come into question; the last one is the size there is."""
     if step == _SIZES:
         return count
-    return int(count * (_LEAST_CHANGE + (_MOST_CHANGE - _LEAST_CHANGE) * step / (_SIZES - 1)))
+    return int(count * (_MIN_CHANGE + (_MAX_CHANGE - _MIN_CHANGE) * step / (_SIZES - 1)))
 
 
 @kernel

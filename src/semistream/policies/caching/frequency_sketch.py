@@ -68,9 +68,9 @@ def _add(counters: UInt8Array, shift: int, codes: Int64Array, counts: Int32Array
     for index in range(codes.shape[0]):
         smallest = np.int64(255)
         for row in range(4):
-            found = np.int64(counters[row, _place(codes[index], row, shift)])
-            if found < smallest:
-                smallest = found
+            count = np.int64(counters[row, _place(codes[index], row, shift)])
+            if count < smallest:
+                smallest = count
         raised = min(255, smallest + counts[index])
         for row in range(4):
             place = _place(codes[index], row, shift)

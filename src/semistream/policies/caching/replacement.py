@@ -66,9 +66,9 @@ class LeastFrequentOverwrite(Replacement):
 
     def _from_supply(self, count: int, frequencies: Int32Array) -> Int64Array:
         chosen = np.empty(count, dtype=np.int64)
-        found, after = _take_unused(self._supply, self._seen, frequencies, chosen)
+        taken, after = _take_unused(self._supply, self._seen, frequencies, chosen)
         self._supply, self._seen = self._supply[after:], self._seen[after:]
-        return chosen[:found]
+        return chosen[:taken]
 
 
 class LessUsedOverwrite(LeastFrequentOverwrite):
@@ -87,11 +87,11 @@ class LessUsedOverwrite(LeastFrequentOverwrite):
 @kernel
 def _take_unused(supply: Int64Array, seen: Int32Array, frequencies: Int32Array, chosen: Int64Array) -> tuple[int, int]:
     """Choose slots of the supply whose frequency is still the one seen; return both counts: chosen, looked at."""
-    found = 0
+    taken = 0
     for index in range(supply.shape[0]):
-        if found == chosen.shape[0]:
-            return found, index
+        if taken == chosen.shape[0]:
+            return taken, index
         if frequencies[supply[index]] == seen[index]:
-            chosen[found] = supply[index]
-            found += 1
-    return found, supply.shape[0]
+            chosen[taken] = supply[index]
+            taken += 1
+    return taken, supply.shape[0]

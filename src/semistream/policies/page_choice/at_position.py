@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class AtPosition(PageChoice):
@@ -25,7 +25,7 @@ class AtPosition(PageChoice):
         self.share = share
         self.patience = patience
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
         """Return the partition at the position, or the oldest if it has waited too long."""
         if queue.oldest_lag() >= self.patience * queue.capacity:
             chosen = queue.oldest()

@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class DueFrequent(PageChoice):
@@ -17,10 +17,10 @@ class DueFrequent(PageChoice):
     threshold * capacity / f tuples have entered. With `decay` d the frequency glides, f <- d*f + (1-d)*c with c the
     matches of the last read; without it stays as first seen. The threshold follows from what reads bring:
     `eagerness` times the mean matches of recent reads, so it scales with memory and with the skew by itself. After
-    `MOST_IN_A_ROW` frequent partitions the oldest tuple has its turn in any case, so none waits for ever.
+    `MAX_IN_A_ROW` frequent partitions the oldest tuple has its turn in any case, so none waits for ever.
     """
 
-    MOST_IN_A_ROW = 16
+    MAX_IN_A_ROW = 16
 
     NODE_BYTES = 16
 
@@ -43,10 +43,10 @@ class DueFrequent(PageChoice):
         """Say whether a partition is in the priority queue."""
         return partition in self._frequency
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
         """Return the top of the priority queue if it is due and has waiting tuples, else the oldest."""
         self._scheduled = -1
-        if self._in_a_row >= self.MOST_IN_A_ROW:
+        if self._in_a_row >= self.MAX_IN_A_ROW:
             self._in_a_row = 0
             return np.array([queue.oldest()], dtype=np.int64)
         while self._due and self._due[0][0] <= queue.entered:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class EveryTuple(PageChoice):
     """Chooses the partition of every waiting tuple, once for each tuple, so that no read is shared."""
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
         """Return as many partitions as tuples wait, the oldest partition first."""
         partitions = queue.in_order_of_age()
         return np.repeat(partitions, queue.counts[partitions])

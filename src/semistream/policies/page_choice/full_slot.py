@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 _NOTHING = np.empty(0, dtype=np.int64)
 
@@ -24,12 +24,12 @@ class FullSlot(PageChoice):
         self.trickle = trickle
         self._entered = 0
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         """Return the fullest partition if it may be read, else nothing."""
         new, self._entered = queue.entered - self._entered, queue.entered
         if 0 < new <= self.trickle:
             return np.array([queue.youngest()], dtype=np.int64)
         fullest = queue.fullest()
-        if queue.counts[fullest] >= self.threshold or queue.count >= queue.capacity or not input_pending:
+        if queue.counts[fullest] >= self.threshold or queue.count >= queue.capacity or not moment.input_pending:
             return np.array([fullest], dtype=np.int64)
         return _NOTHING

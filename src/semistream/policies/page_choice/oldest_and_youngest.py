@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 class OldestAndYoungest(PageChoice):
@@ -18,16 +20,11 @@ class OldestAndYoungest(PageChoice):
     needs_youngest = True
     buffers = 2
 
-    def __init__(self) -> None:
-        self._turn = 1
-
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
-        """Return the partition of the buffer whose turn it is."""
-        self._turn = 1 - self._turn
-        return np.array([self.choose_for(self._turn, queue, -1)], dtype=np.int64)
-
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
-        """Return the partition at the end of the queue that `buffer` serves, or the next if it is taken."""
-        end = queue.youngest if buffer else queue.oldest
-        chosen = end()
-        return end(1) if chosen == taken else chosen
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
+        """Return the partition at the end of the queue that the buffer serves, or the next that is not being loaded."""
+        end = queue.youngest if moment.buffer else queue.oldest
+        chosen, rank = end(), 0
+        while chosen in moment.loading:
+            rank += 1
+            chosen = end(rank)
+        return np.array([chosen], dtype=np.int64) if chosen >= 0 else _NONE

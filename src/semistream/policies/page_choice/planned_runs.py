@@ -8,9 +8,9 @@ import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.compile import kernel
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
-_MOST_STEPS = 24
+_MAX_STEPS = 24
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -64,21 +64,21 @@ class PlannedRuns(PageChoice):
         self._request_cost = request_seconds / partition_seconds
         self._run_cost = self._request_cost if self._gaps else 0.0
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         """Return the next runs of the plan, and make a new plan when the old one is done."""
-        if self._is_late(queue):
-            self._divide(self._plan_for_late(queue))
+        if moment.overdue_before and self._is_late(queue, moment.overdue_before):
+            self._divide(self._plan_for_late(queue, moment.overdue_before))
         while self._reads:
             some = self._reads.popleft()
             if _is_waited_for(queue.counts, some):
                 return some
-        self._divide(self._plan(queue, 1.0 if not input_pending else self._share))
+        self._divide(self._plan(queue, 1.0 if not moment.input_pending else self._share))
         return self._reads.popleft() if self._reads else _NONE
 
-    def _is_late(self, queue: Queue) -> bool:
+    def _is_late(self, queue: Queue, overdue_before: int) -> bool:
         """Say whether the oldest tuple has waited for half of its deadline, and the plan does not serve it."""
-        oldest = queue.oldest() if self.overdue_before else -1
-        if oldest < 0 or queue.since[oldest] >= self.overdue_before:
+        oldest = queue.oldest()
+        if oldest < 0 or queue.since[oldest] >= overdue_before:
             return False
         return not any(oldest in some for some in self._reads if some[0] <= oldest <= some[-1])
 
@@ -99,7 +99,7 @@ class PlannedRuns(PageChoice):
         limit = int(self._patience * queue.capacity)
         low, high = 0.0, float("inf")
         theta = self.theta or self._guess(queue)
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             served, count = self._choose_runs(queue, theta, limit, steps)
             if wanted <= served <= 1.5 * wanted + 1:
                 break
@@ -118,10 +118,10 @@ class PlannedRuns(PageChoice):
         _collect(steps, planned)
         return planned
 
-    def _plan_for_late(self, queue: Queue) -> Int64Array:
+    def _plan_for_late(self, queue: Queue, overdue_before: int) -> Int64Array:
         """Plan for all tuples that are overdue, and for others only where they are worth what they were last time."""
         steps = np.empty(queue.partition_count, dtype=np.uint8)
-        limit = queue.entered - self.overdue_before + 1
+        limit = queue.entered - overdue_before + 1
         _, count = self._choose_runs(queue, self.theta or self._guess(queue), limit, steps, self._request_cost)
         planned = np.empty(count, dtype=np.int64)
         _collect(steps, planned)
@@ -131,10 +131,10 @@ class PlannedRuns(PageChoice):
         self, queue: Queue, theta: float, limit: int, steps: UInt8Array, run_cost: float | None = None
     ) -> tuple[int, int]:
         run_cost = self._run_cost if run_cost is None else run_cost
-        found: tuple[int, int] = _choose_runs(
+        chosen: tuple[int, int] = _choose_runs(
             queue.counts, queue.since, queue.entered, limit, theta, run_cost, self._by_age, steps
         )
-        return found
+        return chosen
 
     def _guess(self, queue: Queue) -> float:
         """Return the mean score, from which the search for θ starts."""

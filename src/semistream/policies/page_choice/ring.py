@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class Ring(PageChoice):
@@ -16,7 +16,7 @@ class Ring(PageChoice):
     def __init__(self) -> None:
         self._next = 0
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:  # noqa: ARG002
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
         """Return the partition after the one before."""
         chosen = self._next
         self._next = (chosen + 1) % queue.partition_count

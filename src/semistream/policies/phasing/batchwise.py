@@ -10,17 +10,20 @@ class Batchwise(Intake):
 
     def __init__(self, share: float = 1.0) -> None:
         self.share = share
-        self._joining = False
+        self._entered = -1
+        """How many tuples had ever entered when the batch was complete."""
 
     def room(self, queue: Queue, taken: int) -> int:  # noqa: ARG002
         """Return the free slots of the batch, none while it is being joined."""
-        if self._joining and queue.count:
-            return 0
-        self._joining = False
-        return max(1, int(queue.capacity * self.share)) - queue.count
+        return 0 if self._is_joining(queue) else max(1, int(queue.capacity * self.share)) - queue.count
 
     def ready(self, queue: Queue, taken: int, *, available: bool, ended: bool) -> bool:  # noqa: ARG002
         """Start joining when the batch is full or no more input is there, and go on until it is empty."""
-        if queue.count and (self._joining or not available or self.room(queue, taken) <= 0):
-            self._joining = True
-        return self._joining and queue.count > 0
+        return queue.count > 0 and (not available or self.room(queue, taken) <= 0)
+
+    def begin(self, queue: Queue) -> None:
+        """Take nothing in until all that waits has left."""
+        self._entered = queue.entered
+
+    def _is_joining(self, queue: Queue) -> bool:
+        return queue.count > 0 and queue.entered == self._entered

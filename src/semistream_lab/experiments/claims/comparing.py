@@ -50,24 +50,24 @@ def lead(
 ) -> Lead:
     """Return how far the winner is ahead of the best of its rivals (all others), at the places named (all)."""
     rivals = rivals or [series for series in evidence.series(experiment) if series != winner]
-    found = []
+    ratios = []
     for x in where or evidence.xs(experiment):
         best = max(rivals, key=lambda rival: evidence.value(experiment, rival, x))
         ratio = evidence.value(experiment, winner, x) / evidence.value(experiment, best, x)
-        found.append((ratio, best, x))
-    least, rival, worst = min(found)
-    return Lead(least, max(found)[0], rival, worst)
+        ratios.append((ratio, best, x))
+    least, rival, worst = min(ratios)
+    return Lead(least, max(ratios)[0], rival, worst)
 
 
 def best_everywhere(
     evidence: Evidence, experiment: str, winner: str, rivals: Sequence[str] = (), where: Sequence[float] = ()
 ) -> Finding:
     """Judge that one series is ahead of all others at every place."""
-    found = lead(evidence, experiment, winner, rivals, where)
-    measured = f"{found.least:.2f} to {found.most:.2f} times the best rival"
-    where_least = place(evidence, experiment, found.place)
-    reason = f"At {where_least} {explained(evidence, experiment, winner, found.rival, found.place)}."
-    return decided(found.is_ahead, f"{measured}, least at {where_least}", reason)
+    ahead = lead(evidence, experiment, winner, rivals, where)
+    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the best rival"
+    where_least = place(evidence, experiment, ahead.place)
+    reason = f"At {where_least} {explained(evidence, experiment, winner, ahead.rival, ahead.place)}."
+    return decided(ahead.is_ahead, f"{measured}, least at {where_least}", reason)
 
 
 def decided(holds: bool, measured: str, reason: str) -> Finding:
@@ -142,9 +142,9 @@ def planned(evidence: Evidence, experiment: str, series: str, x: float) -> Plann
 
 def deviations(evidence: Evidence, experiment: str, series: str, column: str) -> Float64Array:
     """Return by how much the prediction of a cost model is above the measured rate, as a share of it, along a curve."""
-    found = []
+    deviating = []
     for x in evidence.xs(experiment):
         expected = [row.get(column) for row in evidence.rows(experiment, series, x)]
         measured = evidence.value(experiment, series, x)
-        found.append(float("nan") if None in expected else float(np.mean(expected)) / measured - 1)  # type: ignore[arg-type]
-    return np.array(found)
+        deviating.append(float("nan") if None in expected else float(np.mean(expected)) / measured - 1)  # type: ignore[arg-type]
+    return np.array(deviating)

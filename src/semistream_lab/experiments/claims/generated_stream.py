@@ -21,7 +21,6 @@ _PRINTED = "exponent 1, the paper's generator"
     priced=False,
 )
 def a_fifth_sells_four_fifths(evidence: Evidence) -> Finding:
-    """Judge claim 29."""
     law, printed = (evidence.value("hybrid-10a", series, 0.2) for series in (_EXPONENT_1, _PRINTED))
     holds = any(0.75 <= share <= 0.85 for share in (law, printed))
     reason = (
@@ -42,7 +41,6 @@ def a_fifth_sells_four_fifths(evidence: Evidence) -> Finding:
     priced=False,
 )
 def frequencies_lie_on_a_line(evidence: Evidence) -> Finding:
-    """Judge claim 30."""
     fits = {series: _line(evidence, series) for series in (_EXPONENT_1, _PRINTED)}
     holds = all(abs(slope + 1) <= 0.05 and fit >= 0.99 for slope, fit in fits.values())
     parts = [f"slope {slope:.3f}, R² {fit:.4f} ({series})" for series, (slope, fit) in fits.items()]
@@ -51,16 +49,16 @@ def frequencies_lie_on_a_line(evidence: Evidence) -> Finding:
 
 def _line(evidence: Evidence, series: str) -> tuple[float, float]:
     """Return the slope of the line through the logarithms, and the share of their variance that it explains."""
-    found = []
+    points = []
     for x in evidence.xs("hybrid-10b"):
         try:
             rank = evidence.value("hybrid-10b", series, x, "mean_rank")
-            found.append((np.log(rank), np.log(evidence.value("hybrid-10b", series, x))))
+            points.append((np.log(rank), np.log(evidence.value("hybrid-10b", series, x))))
         except NotMeasuredError:
             continue  # the table has no such rank
-    if len(found) < 3:
+    if len(points) < 3:
         raise NotMeasuredError(f"{series} has not been run")
-    ranks, frequencies = np.array(found).T
+    ranks, frequencies = np.array(points).T
     slope, start = np.polyfit(ranks, frequencies, 1)
     rest = frequencies - (slope * ranks + start)
     return float(slope), float(1 - rest.var() / frequencies.var())
@@ -75,7 +73,6 @@ def _line(evidence: Evidence, series: str) -> tuple[float, float]:
     priced=False,
 )
 def arrivals_are_bursty(evidence: Evidence) -> Finding:
-    """Judge claim 31."""
     series = evidence.series("hybrid-11")[0]
     first = evidence.xs("hybrid-11")[0]
     hurst, dispersion = (evidence.value("hybrid-11", series, first, name) for name in ("hurst_exponent", "dispersion"))
@@ -94,7 +91,6 @@ def arrivals_are_bursty(evidence: Evidence) -> Finding:
     priced=False,
 )
 def the_rule_is_below_exponent_1(evidence: Evidence) -> Finding:
-    """Judge claim 59."""
     exponent = _exponent_of_the_rule(evidence)
     return Finding(0.8 < exponent < 1, f"80% at an exponent of about {exponent:.2f} (2 million products)")
 

@@ -27,7 +27,6 @@ _HASH_BYTES, _QUEUE_BYTES = 8 * 20, 12
     "rate × |R| varies by at most 10% while R grows 16 times",
 )
 def meshjoin_is_inverse_to_the_table(evidence: Evidence) -> Finding:
-    """Judge claim 1."""
     sizes = evidence.xs("hybrid-7c")
     rates = evidence.curve("hybrid-7c", _M)
     products = rates * np.array(sizes)
@@ -57,7 +56,6 @@ def _share_beside_the_rows(evidence: Evidence, x: float) -> float:
     ranked=False,
 )
 def meshjoin_waits_for_its_part(evidence: Evidence) -> Finding:
-    """Judge claim 8."""
     ratios, stays = [], []
     for rate in evidence.xs("hybrid-7b"):
         expected = evidence.value("hybrid-7b", _M, rate, "taken_per_read") / rate
@@ -65,8 +63,8 @@ def meshjoin_waits_for_its_part(evidence: Evidence) -> Finding:
         stays.append(evidence.value("hybrid-7b", _M, rate) / expected)
     measured = f"{ratios[0]:.3f} of w/λ at the lowest rate, {ratios[-1]:.3f} at the highest"
     reason = (
-        "This is the wait before one read. A tuple waits for as many reads as it takes until its partition comes: its "
-        f"whole stay is {stays[0]:,.0f} × w/λ. At higher rates tuples also come while a partition is read."
+        "This is the wait before one read. A tuple waits for as many reads as it takes until its page group comes: its "
+        f"whole stay is {stays[0]:,.0f} × w/λ. At higher rates tuples also come while a page group is read."
     )
     return Finding(abs(ratios[0] - 1) <= _CLOSE, measured, reason)
 
@@ -78,18 +76,17 @@ def meshjoin_waits_for_its_part(evidence: Evidence) -> Finding:
     "within 5% of half a scan at every size of R",
 )
 def meshjoin_takes_half_a_scan(evidence: Evidence) -> Finding:
-    """Judge claim 9."""
-    found = []
+    shares = []
     for x in evidence.xs("hybrid-7a"):
         rows = planned(evidence, "hybrid-7a", _M, x).point.master_rows
         pages = -(-rows // (PAGE_BYTES // ROW_BYTES))
         read = evidence.value("hybrid-7a", _M, x, "page_reads")
         scan_seconds = evidence.value("hybrid-7a", _M, x, "seconds") * pages / read
-        # By Little's law for those that enter: what leaves comes in lumps if one partition has half of the stream.
+        # By Little's law for those that enter: what leaves comes in lumps if one page group has half of the stream.
         lumps = evidence.value("hybrid-7a", _M, x, "tuples") / evidence.value("hybrid-7a", _M, x, "operations_takes")
-        found.append(evidence.value("hybrid-7a", _M, x) * lumps / (scan_seconds / 2))
-    holds = bool(np.all(np.abs(np.array(found) - 1) <= _CLOSE))
-    return Finding(holds, f"{min(found):.3f} to {max(found):.3f} of half a scan")
+        shares.append(evidence.value("hybrid-7a", _M, x) * lumps / (scan_seconds / 2))
+    holds = bool(np.all(np.abs(np.array(shares) - 1) <= _CLOSE))
+    return Finding(holds, f"{min(shares):.3f} to {max(shares):.3f} of half a scan")
 
 
 @claim(
@@ -101,7 +98,6 @@ def meshjoin_takes_half_a_scan(evidence: Evidence) -> Finding:
     priced=False,
 )
 def hybridjoin_drains(evidence: Evidence) -> Finding:
-    """Judge claim 10."""
     left = evidence.curve("hybrid-silence", _H)
     slowest = evidence.curve("hybrid-silence", _H, "seconds_into_silence").max()
     return Finding(bool((left == 0).all()), f"{left.max():.0f} tuples left, after {slowest:.1f} s of silence at most")
@@ -128,7 +124,6 @@ def _rows_per_read(evidence: Evidence, experiment: str, x: float) -> float:
     priced=False,
 )
 def tuples_per_read_are_a_proportion(evidence: Evidence) -> Finding:
-    """Judge claim 11."""
 
     def k_along(experiment: str) -> list[float]:
         return [_k(evidence, experiment, x) for x in evidence.xs(experiment)]
@@ -152,17 +147,16 @@ def tuples_per_read_are_a_proportion(evidence: Evidence) -> Finding:
     priced=False,
 )
 def k_is_as_printed(evidence: Evidence) -> Finding:
-    """Judge claim 12."""
     xs = evidence.xs("hybrid-6")
-    found = [_k(evidence, "hybrid-6", x) for x in xs]
+    ks = [_k(evidence, "hybrid-6", x) for x in xs]
     usual = min(range(len(xs)), key=lambda index: abs(xs[index] - 850 * ROW_BYTES))
-    nearest = min(range(len(xs)), key=lambda index: abs(found[index] - _PAPERS_K))
-    holds = abs(found[usual] / _PAPERS_K - 1) <= 0.1
+    nearest = min(range(len(xs)), key=lambda index: abs(ks[index] - _PAPERS_K))
+    holds = abs(ks[usual] / _PAPERS_K - 1) <= 0.1
     reason = (
-        f"k is no constant: it goes from {max(found):.2f} to {min(found):.2f} over the size of a read, which the "
-        f"paper does not print, and comes nearest to 1.36 at {xs[nearest] / 1e3:,.0f} kB ({found[nearest]:.2f})."
+        f"k is no constant: it goes from {max(ks):.2f} to {min(ks):.2f} over the size of a read, which the "
+        f"paper does not print, and comes nearest to 1.36 at {xs[nearest] / 1e3:,.0f} kB ({ks[nearest]:.2f})."
     )
-    return decided(holds, f"k = {found[usual]:.2f}", reason)
+    return decided(holds, f"k = {ks[usual]:.2f}", reason)
 
 
 @claim(
@@ -174,7 +168,6 @@ def k_is_as_printed(evidence: Evidence) -> Finding:
     priced=False,
 )
 def meshjoin_pauses(evidence: Evidence) -> Finding:
-    """Judge claim 26."""
     left = evidence.curve("hybrid-silence", _M)
     return Finding(bool((left > 0).all()), f"{listed(left, '{:,.0f}')} tuples wait through an hour of silence")
 
@@ -188,7 +181,6 @@ def meshjoin_pauses(evidence: Evidence) -> Finding:
     priced=False,
 )
 def the_hash_table_takes_most_memory(evidence: Evidence) -> Finding:
-    """Judge claim 27."""
     hashes, queues = [], []
     for x in evidence.xs("hybrid-7d"):
         slots = evidence.value("hybrid-7d", _H, x, "waiting_slots")
@@ -206,7 +198,6 @@ def the_hash_table_takes_most_memory(evidence: Evidence) -> Finding:
     "at most 2,500 tuples of 20 bytes wait before the join under bursts, and at most 2,500 enter for one read",
 )
 def a_small_stream_buffer_is_enough(evidence: Evidence) -> Finding:
-    """Judge claim 28."""
     backlog = max(evidence.curve("hybrid-bursts", series).max() for series in evidence.series("hybrid-bursts"))
     taken = max(
         per_read(evidence, experiment, series, x)[0]

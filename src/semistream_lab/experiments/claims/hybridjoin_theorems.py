@@ -33,7 +33,6 @@ def _number(row: Row, name: str) -> float:
     2, _THEOREMS, "Every read of HYBRIDJOIN serves at least one tuple.", "no read in vain on any input", priced=False
 )
 def no_read_is_in_vain(evidence: Evidence) -> Finding:
-    """Judge claim 2."""
     rows = [row for _, row in _runs(evidence, with_trickle=True)]
     vain = sum(_number(row, "reads_in_vain") for row in rows)
     reads = sum(_number(row, "hybridjoin_reads") for row in rows)
@@ -44,13 +43,12 @@ def no_read_is_in_vain(evidence: Evidence) -> Finding:
 @claim(
     3,
     _THEOREMS,
-    "Theorem 1: HYBRIDJOIN reads no partition twice within h_S stream tuples.",
-    "at least h_S tuples enter between two reads of a partition, on every input that keeps the queue full",
+    "Theorem 1: HYBRIDJOIN reads no page group twice within h_S stream tuples.",
+    "at least h_S tuples enter between two reads of a page group, on every input that keeps the queue full",
     priced=False,
 )
-def no_partition_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
-    """Judge claim 3."""
-    gaps = {name: row["least_gap_queues"] for name, row in _runs(evidence, with_trickle=False)}
+def no_page_group_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
+    gaps = {name: row["min_gap_queues"] for name, row in _runs(evidence, with_trickle=False)}
     known = {name: float(gap) for name, gap in gaps.items() if gap is not None}
     worst = min(known, key=lambda name: known[name])
     return Finding(known[worst] >= 1, f"at least {known[worst]:.3f} × h_S tuples apart ({worst})")
@@ -58,10 +56,9 @@ def no_partition_is_read_twice_within_a_queue(evidence: Evidence) -> Finding:
 
 @claim(4, _THEOREMS, "Theorem 2: at most one read for each stream tuple.", "reads per tuple at most 1", priced=False)
 def at_most_one_read_a_tuple(evidence: Evidence) -> Finding:
-    """Judge claim 4."""
-    found = {name: _number(row, "reads_per_tuple") for name, row in _runs(evidence, with_trickle=True)}
-    worst = max(found, key=lambda name: found[name])
-    return Finding(found[worst] <= 1, f"at most {found[worst]:.3f} reads per tuple ({worst})")
+    reads = {name: _number(row, "reads_per_tuple") for name, row in _runs(evidence, with_trickle=True)}
+    worst = max(reads, key=lambda name: reads[name])
+    return Finding(reads[worst] <= 1, f"at most {reads[worst]:.3f} reads per tuple ({worst})")
 
 
 def _slower_than(evidence: Evidence, rival: str, *, with_trickle: bool) -> tuple[float, str]:
@@ -83,7 +80,6 @@ def _slower_than(evidence: Evidence, rival: str, *, with_trickle: bool) -> tuple
     "at most 2 times the seconds a tuple with equal h_S and equal reads, on every input",
 )
 def never_twice_as_slow_as_meshjoin(evidence: Evidence) -> Finding:
-    """Judge claim 5."""
     worst, where = _slower_than(evidence, "meshjoin", with_trickle=False)
     reason = f"On {where} both read as often, and a random read costs more than 2 times a sequential one."
     return decided(worst <= 2, f"at worst {worst:.2f} times ({where})", reason)
@@ -96,9 +92,8 @@ def never_twice_as_slow_as_meshjoin(evidence: Evidence) -> Finding:
     "at most 5 times the seconds of work a tuple, also when tuples come one by one",
 )
 def never_five_times_as_slow_as_inlj(evidence: Evidence) -> Finding:
-    """Judge claim 6."""
     worst, where = _slower_than(evidence, "inlj", with_trickle=True)
-    reason = "A partition for a single tuple costs more than 5 times a page."
+    reason = "A page group for a single tuple costs more than 5 times a page."
     return decided(worst <= 5, f"at worst {worst:.2f} times ({where})", reason)
 
 
@@ -111,7 +106,6 @@ def never_five_times_as_slow_as_inlj(evidence: Evidence) -> Finding:
     priced=False,
 )
 def unreferenced_parts_are_not_read(evidence: Evidence) -> Finding:
-    """Judge claim 25."""
     rows = [row for name, row in _runs(evidence, with_trickle=False) if name.startswith("half")]
     hybrid = sum(_number(row, "hybridjoin_unreferenced_reads") for row in rows)
     mesh = sum(_number(row, "meshjoin_unreferenced_reads") for row in rows)

@@ -28,7 +28,6 @@ _POSITION_STEP = 0.1
     ranks="shuffled",
 )
 def best_position_moves_to_the_young_end(evidence: Evidence) -> Finding:
-    """Judge claim 71."""
     tops = np.array([_best_position(evidence, "pq-2", series) for series in evidence.series("pq-2")])
     holds = bool((np.diff(tops) <= 1e-9).all() and tops[0] - tops[-1] >= 2 * _POSITION_STEP - 1e-9)
     return Finding(holds, _positions(evidence, "pq-2"), "" if holds else _why_old(evidence))
@@ -42,7 +41,6 @@ def best_position_moves_to_the_young_end(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def best_position_is_30_percent(evidence: Evidence) -> Finding:
-    """Judge claim 72."""
     curve, xs = evidence.curve("pq-2", "e = 1.0"), evidence.xs("pq-2")
     top, loss = xs[int(curve.argmax())], float(1 - curve[xs.index(0.3)] / curve.max())
     holds = abs(top - 0.3) <= _POSITION_STEP + 1e-9 or loss <= _TIE
@@ -57,7 +55,6 @@ def best_position_is_30_percent(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def best_position_is_old_at_weak_skew(evidence: Evidence) -> Finding:
-    """Judge claim 73."""
     top = _best_position(evidence, "pq-2", "e = 0.25")
     return Finding(top >= 0.8 - 1e-9, f"best at {top:.0%}")
 
@@ -70,7 +67,6 @@ def best_position_is_old_at_weak_skew(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def fixed_position_is_above_the_oldest(evidence: Evidence) -> Finding:
-    """Judge claim 74."""
     gains = {family: early_rates(evidence, "pq-3a", family) / evidence.curve("pq-3a", family) for family in FAMILIES}
     holds = all(bool((gain > 1).all()) for gain in gains.values())
     at_30 = ", ".join(
@@ -89,7 +85,6 @@ def fixed_position_is_above_the_oldest(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def cachejoin_l_is_above_both(evidence: Evidence) -> Finding:
-    """Judge claim 75."""
     cached = early_rates(evidence, "pq-3a", "CACHEJOIN")
     base, plain = cached / evidence.curve("pq-3a", "CACHEJOIN"), cached / early_rates(evidence, "pq-3a", "HYBRIDJOIN")
     holds = bool((base > 1).all() and (plain > 1).all())
@@ -107,7 +102,6 @@ def cachejoin_l_is_above_both(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def best_position_changes_with_rows(evidence: Evidence) -> Finding:
-    """Judge claim 82."""
     series = evidence.series("pq-2-rows")
     curves = [evidence.curve("pq-2-rows", one) for one in (series[0], series[-1])]
     first, last = (int(curve.argmax()) for curve in curves)

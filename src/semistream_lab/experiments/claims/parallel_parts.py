@@ -30,7 +30,6 @@ _SATURATED, _TRICKLE = "P-CACHEJOIN, stream always ahead", "P-CACHEJOIN, 10,000 
     ranked=False,
 )
 def rate_falls_beyond_two_megabytes(evidence: Evidence) -> Finding:
-    """Judge claim 93."""
     xs, curve = np.array(evidence.xs("op-3")), evidence.curve("op-3", _P)
     beyond = curve[xs >= _TWO_MEGABYTES]
     best = xs[int(curve.argmax())]
@@ -51,7 +50,6 @@ def rate_falls_beyond_two_megabytes(evidence: Evidence) -> Finding:
     ranked=False,
 )
 def handover_is_rarely_full_or_empty(evidence: Evidence) -> Finding:
-    """Judge claim 103."""
     parts, shares = [], []
     for series in (_SATURATED, _TRICKLE):
         full, empty = (evidence.curve("op-handover", series, name) for name in ("full_share", "empty_share"))
@@ -74,7 +72,6 @@ def handover_is_rarely_full_or_empty(evidence: Evidence) -> Finding:
     ranked=False,
 )
 def wait_in_handover_is_minimal(evidence: Evidence) -> Finding:
-    """Judge claim 104."""
     parts = []
     for series in (_SATURATED, _TRICKLE):
         seconds, share = (
@@ -99,7 +96,6 @@ def wait_in_handover_is_minimal(evidence: Evidence) -> Finding:
     priced=False,
 )
 def switching_costs_almost_nothing(evidence: Evidence) -> Finding:
-    """Judge claim 105."""
     (series,) = evidence.series("op-switching")
     x = evidence.xs("op-switching")[0]
     switch, read, ready = (
@@ -122,7 +118,6 @@ def switching_costs_almost_nothing(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def reduced_meshjoin_is_slightly_ahead(evidence: Evidence) -> Finding:
-    """Judge claim 107."""
     factors = evidence.curve("op-meshjoin", "R-MESHJOIN") / evidence.curve("op-meshjoin", "MESHJOIN")
     buffers = {name: evidence.curve("op-meshjoin", name, "memory_disk_buffer") for name in ("R-MESHJOIN", "MESHJOIN")}
     own = buffers["R-MESHJOIN"]
@@ -150,7 +145,6 @@ def reduced_meshjoin_is_slightly_ahead(evidence: Evidence) -> Finding:
     priced=False,
 )
 def hash_tables_are_much_larger(evidence: Evidence) -> Finding:
-    """Judge claim 108."""
     worst: dict[str, float] = {}
     for x in evidence.xs("op-4b"):
         waiting, cache, disk, handover = (

@@ -28,7 +28,7 @@ _NOISE = 0.01
 _CLOSE = 0.05
 _WRONG_IN_PRINT = (
     "The printed number of matches has the variance p(1-p) of a match in place of its probability p, and takes the "
-    "partition that is read as any partition, though that of the oldest tuple has gathered matches for longest"
+    "page group that is read as any page group, though that of the oldest tuple has gathered matches for longest"
 )
 
 
@@ -45,11 +45,6 @@ class Grid:
         """Return the rates of one size of the swappable part."""
         sizes = [size for size in self.pinned if (size, swappable) in self.rates]
         return sizes, [self.rates[size, swappable] for size in sizes]
-
-    def over_swappable(self, pinned: int) -> tuple[list[int], list[float]]:
-        """Return the rates of one size of the pinned part."""
-        sizes = [size for size in self.swappable if (pinned, size) in self.rates]
-        return sizes, [self.rates[pinned, size] for size in sizes]
 
     @property
     def best(self) -> tuple[int, int]:
@@ -92,24 +87,22 @@ def _parts(sizes: tuple[int, int]) -> str:
     "allowed) and changes by more for each byte before it than behind it",
 )
 def a_best_pinned_part(evidence: Evidence) -> Finding:
-    """Judge claim 49."""
     grid = _grid(evidence)
     curves = {size: grid.over_pinned(size) for size in grid.swappable}
-    found = {size: _rise_and_fall(*curve) for size, curve in curves.items() if len(curve[0]) >= 5}
+    tops = {size: _rise_and_fall(*curve) for size, curve in curves.items() if len(curve[0]) >= 5}
     parts = [
-        f"{_kb(size)} reads: +{rise:.0%} to {_kb(top)}, then -{fall:.0%}"
-        for size, (_, rise, fall, top) in found.items()
+        f"{_kb(size)} reads: +{rise:.0%} to {_kb(top)}, then -{fall:.0%}" for size, (_, rise, fall, top) in tops.items()
     ]
-    failing = [_kb(size) for size, (holds, *_) in found.items() if not holds]
+    failing = [_kb(size) for size, (holds, *_) in tops.items() if not holds]
     reason = (
         f"With reads of {', '.join(failing)} the rate does not rise faster than it falls: a pinned part of one read, "
         "the smallest that there is here, answers nearly as many tuples as larger ones."
     )
     if evidence.ranks == "shuffled":
         reason = "The first pages are no hotter than others, so that pinning more of them costs more than it saves."
-    left_out = ", ".join(_kb(size) for size in curves if size not in found)
+    left_out = ", ".join(_kb(size) for size in curves if size not in tops)
     note = f"Not judged with reads of {left_out}: pinned parts below one read, where the rise would be, do not exist."
-    holds = bool(found) and not failing
+    holds = bool(tops) and not failing
     return Finding(holds, "; ".join(parts), note if holds else reason)
 
 
@@ -131,7 +124,6 @@ def _rise_and_fall(sizes: list[int], rates: list[float]) -> tuple[bool, float, f
     "at 250 MB, where the fall is within what a read may take (a sixteenth of memory), the rate has one maximum inside",
 )
 def a_best_swappable_part(evidence: Evidence) -> Finding:
-    """Judge claim 50."""
     sizes, rates = evidence.xs("x-4-large"), evidence.curve("x-4-large", _X)
     top = int(rates.argmax())
     measured = ", ".join(f"{rates[index]:,.0f} tuples/s at {_kb(sizes[index])}" for index in (0, top, -1))
@@ -148,7 +140,6 @@ def a_best_swappable_part(evidence: Evidence) -> Finding:
     "the pair of the separately best sizes, each averaged over the other part, is within 2% of the best of the grid",
 )
 def the_maxima_meet(evidence: Evidence) -> Finding:
-    """Judge claim 51."""
     grid = _grid(evidence)
     # Only sizes that exist for all sizes of the other part can be averaged over it.
     pinned = [size for size in grid.pinned if all((size, read) in grid.rates for read in grid.swappable)]
@@ -171,7 +162,6 @@ def the_maxima_meet(evidence: Evidence) -> Finding:
     "the best setting of the grid has unequal parts and is more than 2% above the best with equal ones",
 )
 def equal_parts_are_not_best(evidence: Evidence) -> Finding:
-    """Judge claim 52."""
     grid = _grid(evidence)
     equal = {sizes: rate for sizes, rate in grid.rates.items() if abs(sizes[0] / sizes[1] - 1) < 0.1}
     best_equal = max(equal, key=lambda sizes: equal[sizes])
@@ -195,33 +185,29 @@ def _model(evidence: Evidence, experiment: str) -> Finding:
 
 @claim(53, "x-6a", "Over the swappable part the model deviates by 0.5%.", "by at most 1% on average")
 def model_over_the_swappable_part(evidence: Evidence) -> Finding:
-    """Judge claim 53."""
     return _model(evidence, "x-6a")
 
 
 @claim(54, "x-6b", "Over the pinned part the model deviates by 0.6%.", "by at most 1% on average")
 def model_over_the_pinned_part(evidence: Evidence) -> Finding:
-    """Judge claim 54."""
     return _model(evidence, "x-6b")
 
 
 def _tuned_is_above(evidence: Evidence, experiment: str) -> Finding:
-    found = lead(evidence, experiment, "tuned", ("untuned",))
-    measured = f"{found.least:.2f} to {found.most:.2f} times the untuned rate"
-    where = place(evidence, experiment, found.place)
-    reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', found.place)}."
-    return decided(found.is_ahead, measured, reason)
+    ahead = lead(evidence, experiment, "tuned", ("untuned",))
+    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the untuned rate"
+    where = place(evidence, experiment, ahead.place)
+    reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', ahead.place)}."
+    return decided(ahead.is_ahead, measured, reason)
 
 
 @claim(55, "x-7a", "Tuned X-HYBRIDJOIN is above untuned at every size of R.", "above at every size")
 def tuning_pays_at_every_size(evidence: Evidence) -> Finding:
-    """Judge claim 55."""
     return _tuned_is_above(evidence, "x-7a")
 
 
 @claim(56, "x-7b", "Tuned X-HYBRIDJOIN is above untuned at every memory size.", "above at every size")
 def tuning_pays_at_every_memory(evidence: Evidence) -> Finding:
-    """Judge claim 56."""
     return _tuned_is_above(evidence, "x-7b")
 
 
@@ -232,7 +218,6 @@ def tuning_pays_at_every_memory(evidence: Evidence) -> Finding:
     "the paper's formula within 5% at every memory size, untuned and tuned",
 )
 def prediction_is_close(evidence: Evidence) -> Finding:
-    """Judge claim 57."""
     series = evidence.series("x-8")
     printed, ours = (_worst(evidence, series, column) for column in (PRINTED, PREDICTED))
     holds = float(printed.max()) <= _CLOSE
@@ -253,8 +238,7 @@ def _worst(evidence: Evidence, series: list[str], column: str) -> Float64Array:
     priced=False,
 )
 def match_probability_falls(evidence: Evidence) -> Finding:
-    """Judge claim 58."""
-    found = evidence.curve("x-5", _H)
-    holds = rises(found[::-1], 0.02) and found[0] > 1.1 * found[-1]
-    reason = "Where R is not stored in order of use, hot tuples are spread over all partitions."
-    return decided(holds, f"{listed(found[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)
+    matching = evidence.curve("x-5", _H)
+    holds = rises(matching[::-1], 0.02) and matching[0] > 1.1 * matching[-1]
+    reason = "Where R is not stored in order of use, hot tuples are spread over all page groups."
+    return decided(holds, f"{listed(matching[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)

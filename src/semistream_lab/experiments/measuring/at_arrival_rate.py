@@ -12,7 +12,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.assembly import Assembly
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import BurstyArrivals, GeneratedArrivals, IntermittentArrivals, PoissonArrivals, Workload
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.point import Point, Row
@@ -81,7 +81,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
     warm_up = max(point.option("warm_up", 1200), full_seconds)
     seconds = max(point.option("seconds", 1200), full_seconds)
     moments = _moments_until(arrivals_of(point), warm_up + 2 * seconds)
-    most_backlog = 0
+    max_backlog = 0
     try:
         for _ in rounds:
             if clock.now() >= warm_up:
@@ -89,7 +89,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
         before, started, work = copy(stats), clock.now(), copy(clock.operations)
         for _ in rounds:
             arrived = int(np.searchsorted(moments, clock.now(), side="right"))
-            most_backlog = max(most_backlog, arrived - stats.tuples_in)
+            max_backlog = max(max_backlog, arrived - stats.tuples_in)
             if clock.now() - started >= seconds:
                 break
     finally:
@@ -111,7 +111,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
         "read_requests": done.read_requests,
         "waiting_tuples": loop.waiting.count,
         "waiting_slots": slots,
-        "most_backlog_tuples": most_backlog,
+        "max_backlog_tuples": max_backlog,
     }
 
 

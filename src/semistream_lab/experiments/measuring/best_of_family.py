@@ -44,7 +44,7 @@ def run(point: Point) -> Row:
             measured[one.algorithm] = rates.run(alone)
     best = max(measured, key=lambda name: float(measured[name]["service_rate"] or 0))
     row: dict[str, Scalar] = {"best": best, **measured[best]}
-    row |= {f"rate_{name}": found["service_rate"] for name, found in measured.items()}
+    row |= {f"rate_{name}": results["service_rate"] for name, results in measured.items()}
     row |= {f"expected_{one.algorithm}": one.expected_rate for one in candidates}
     return row
 

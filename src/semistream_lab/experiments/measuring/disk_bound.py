@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.observed import measured, watched
 from semistream_lab.experiments.measuring.read_log import LoggedChoice, ReadLog
@@ -26,14 +26,14 @@ class _CountedChoice(LoggedChoice):
         super().__init__(inside, log)
         self._waiting = log.waiting
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         self._waiting.append(queue.count)
-        return super().choose(queue, input_pending=input_pending)
+        return super().choose(queue, moment)
 
 
 def run(point: Point) -> Row:
     """Measure a point."""
     log = _WaitingLog()
-    found = measured(point, watched(point, lambda inside: _CountedChoice(inside, log)))
+    result = measured(point, watched(point, lambda inside: _CountedChoice(inside, log)))
     later = log.waiting[len(log.waiting) // 2 :]
-    return {**rates.row_of(found), "disk_bound_tuples": float(np.mean(later))}
+    return {**rates.row_of(result), "disk_bound_tuples": float(np.mean(later))}

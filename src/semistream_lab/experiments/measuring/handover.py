@@ -11,8 +11,9 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.assembly import Assembly
-from semistream.engine.side_by_side import SideBySideLoop
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.loop import JoinLoop
+from semistream.engine.phases.handover import Handover
+from semistream.engine.phases.stream_input import KeyInput
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.point import Point, Row
 
@@ -45,13 +46,14 @@ def run(point: Point) -> Row:
     )
     chunks = rates.workload(point).chunks(assembly.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
-    if not isinstance(loop, SideBySideLoop):
+    handover = loop.handover
+    if handover is None:
         raise InvalidSettingError(f"{point.algorithm} has no buffer between its phases: choose p- or op-cachejoin.")
-    samples = _sampled(loop, assembly, clock, point.queues)
-    return {"waiting_slots": assembly.sizes.waiting_slots, **_row(samples, loop.handover_slots)}
+    samples = _sampled(loop, handover, assembly, clock, point.queues)
+    return {"waiting_slots": assembly.sizes.waiting_slots, **_row(samples, handover.slots)}
 
 
-def _sampled(loop: SideBySideLoop, assembly: Assembly, clock: ModelClock, queues: float) -> _Samples:
+def _sampled(loop: JoinLoop, handover: Handover, assembly: Assembly, clock: ModelClock, queues: float) -> _Samples:
     samples, slots = _Samples(), assembly.sizes.waiting_slots
     warm, end = _WARM_UP_QUEUES * slots, (_WARM_UP_QUEUES + queues) * slots
     rounds = loop.rounds()
@@ -61,7 +63,7 @@ def _sampled(loop: SideBySideLoop, assembly: Assembly, clock: ModelClock, queues
             if left < warm:
                 continue
             samples.seconds.append(clock.now())
-            samples.handed_over.append(loop.handover_count)
+            samples.handed_over.append(handover.held_count)
             samples.waiting.append(loop.waiting.count)
             samples.entered.append(loop.waiting.entered)
             if left >= end:

@@ -17,7 +17,7 @@ from semistream.core.costs import Operations
 from semistream.core.errors import InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.stream_input import KeyInput
+from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import ConstantArrivals, KeySource, Workload, ZipfKeys
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.read_log import ReadLog, logged
@@ -34,8 +34,8 @@ class Layout:
     """How the master table and the waiting tuples are cut, the same for HYBRIDJOIN and MESHJOIN."""
 
     rows: int
-    partition_rows: int
-    partitions: int
+    page_group_rows: int
+    page_groups: int
     waiting_slots: int
 
 
@@ -55,9 +55,9 @@ class Positions:
         if self._name == "one key":
             return np.full(count, layout.rows // 2, dtype=np.int64)
         # A round of blocks is just longer than the queue: a read meets one block, which is as long as MESHJOIN's part.
-        block = -(-layout.waiting_slots // layout.partitions) if self._name == "blocks" else 1
-        partition = position // block % layout.partitions
-        keys: Int64Array = np.minimum(partition * layout.partition_rows + 1 + position % block, layout.rows)
+        block = -(-layout.waiting_slots // layout.page_groups) if self._name == "blocks" else 1
+        page_group = position // block % layout.page_groups
+        keys: Int64Array = np.minimum(page_group * layout.page_group_rows + 1 + position % block, layout.rows)
         return keys
 
 
@@ -81,21 +81,21 @@ def run(point: Point) -> Row:
 
 
 def _properties(log: ReadLog, layout: Layout, stats: JoinStats) -> Mapping[str, Scalar]:
-    gap = log.least_gap()
+    gap = log.min_gap()
     return {
         "reads_in_vain": sum(answered < 1 for answered in log.answered),
         "fewest_answered": min(log.answered),
-        "least_gap_queues": None if gap is None else gap / layout.waiting_slots,
+        "min_gap_queues": None if gap is None else gap / layout.waiting_slots,
         "reads_per_tuple": stats.read_requests / stats.tuples_out,
         "waiting_slots": layout.waiting_slots,
-        "partitions": layout.partitions,
+        "page_groups": layout.page_groups,
     }
 
 
 def _beyond_half(log: ReadLog, layout: Layout) -> int:
-    """Return the reads of partitions that lie wholly in the second half of the table."""
-    first = -(-layout.rows // 2 // layout.partition_rows) + 1
-    return sum(partition >= first for partition in log.partitions)
+    """Return the reads of page groups that lie wholly in the second half of the table."""
+    first = -(-layout.rows // 2 // layout.page_group_rows) + 1
+    return sum(page_group >= first for page_group in log.page_groups)
 
 
 def _assembly(point: Point, algorithm: str, clock: ModelClock) -> tuple[Assembly, ReadLog]:

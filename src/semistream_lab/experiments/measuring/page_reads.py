@@ -10,7 +10,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.generator import ZipfKeys
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.policies.page_choice import DueFrequent
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.observed import measured, watched
@@ -46,18 +46,18 @@ class _LoggedReads(LoggedChoice):
         self._schedule = inside if isinstance(inside, DueFrequent) else None
         self._by_schedule = False
 
-    def choose(self, queue: Queue, *, input_pending: bool) -> Int64Array:
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         oldest = queue.oldest()
-        chosen = super().choose(queue, input_pending=input_pending)
+        chosen = super().choose(queue, moment)
         self._by_schedule = bool(chosen[0] != oldest)
         return chosen
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
         schedule = self._schedule
-        known = schedule is not None and schedule.is_frequent(partition)
-        super().after_read(partition, matches, queue)
+        known = schedule is not None and schedule.is_frequent(page_group)
+        super().after_read(page_group, matches, queue)
         self._reads.scheduled.append(self._by_schedule)
-        self._reads.taken_in.append(not known and schedule is not None and schedule.is_frequent(partition))
+        self._reads.taken_in.append(not known and schedule is not None and schedule.is_frequent(page_group))
         self._reads.slots = queue.capacity
         if schedule is not None:
             self._reads.longest = max(self._reads.longest, schedule.frequent_count)
@@ -66,38 +66,38 @@ class _LoggedReads(LoggedChoice):
 def run(point: Point) -> Row:
     """Measure a point."""
     log = ScheduleLog()
-    found = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
-    stats = found.stats
+    result = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
+    stats = result.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
     shares = page_shares(point.master_rows, point.exponent, point.ranks, point.seed, pages_per_read)
-    return {**rates.row_of(found), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
+    return {**rates.row_of(result), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
 
 
 @lru_cache(maxsize=4)
 def page_shares(
     master_rows: int, exponent: float, ranks: Literal["sorted", "shuffled"], seed: int, pages_per_read: int
 ) -> Float64Array:
-    """Return the share of the stream that asks for each partition."""
+    """Return the share of the stream that asks for each page group."""
     keys = ZipfKeys(master_rows, exponent, seed=seed, ranks=ranks)
-    rows_per_partition = pages_per_read * (rates.PAGE_BYTES // rates.ROW_BYTES)
-    partitions = (keys.keys_of(np.arange(1, master_rows + 1, dtype=np.int64)) - 1) // rows_per_partition
-    return np.bincount(partitions, weights=keys.probabilities()).astype(np.float64)
+    rows_per_page_group = pages_per_read * (rates.PAGE_BYTES // rates.ROW_BYTES)
+    page_groups = (keys.keys_of(np.arange(1, master_rows + 1, dtype=np.int64)) - 1) // rows_per_page_group
+    return np.bincount(page_groups, weights=keys.probabilities()).astype(np.float64)
 
 
 def _counts(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
     """Say how often pages are read that the stream often asks for, and others; after the warm-up."""
     late = np.array(log.entered) > _WARM_QUEUES * log.slots
-    partitions = np.array(log.partitions, dtype=np.int64)[late]
-    reads = np.bincount(partitions, minlength=len(shares)).astype(np.float64)
+    page_groups = np.array(log.page_groups, dtype=np.int64)[late]
+    reads = np.bincount(page_groups, minlength=len(shares)).astype(np.float64)
     frequent = shares >= FREQUENT / len(shares)
     hottest = np.argsort(shares)[::-1][: max(1, len(shares) // 10)]
     is_hot = np.isin(np.arange(len(shares)), hottest)
     return {
-        "reads": len(partitions),
+        "reads": len(page_groups),
         "frequent_pages": float(frequent.mean()),
         "frequent_tuples": float(shares[frequent].sum()),
-        "reads_of_infrequent": float((~frequent[partitions]).mean()),
-        "reads_of_rare": float((shares[partitions] < 1 / len(shares)).mean()),
+        "reads_of_infrequent": float((~frequent[page_groups]).mean()),
+        "reads_of_rare": float((shares[page_groups] < 1 / len(shares)).mean()),
         "hot_reads_ratio": float(reads[is_hot].mean() / reads[~is_hot].mean()),
         "hot_tuples_ratio": float(shares[is_hot].mean() / shares[~is_hot].mean()),
     }
@@ -109,22 +109,22 @@ def _linearity(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
     Only scheduled reads tell: others come when the page's first tuple has grown old, so that how long the page was left
     alone depends on when that tuple came. Reads are grouped by the tuples entered.
     """
-    partitions = np.array(log.partitions, dtype=np.int64)
-    order = np.argsort(partitions, kind="stable")
+    page_groups = np.array(log.page_groups, dtype=np.int64)
+    order = np.argsort(page_groups, kind="stable")
     entered, matches = np.array(log.entered)[order], np.array(log.answered)[order]
-    again = np.diff(partitions[order], prepend=-1) == 0
+    again = np.diff(page_groups[order], prepend=-1) == 0
     again &= np.array(log.scheduled, dtype=np.bool_)[order]
     if again.sum() < 10 * _GROUPS:
         return {}
     since = np.diff(entered, prepend=0)[again].astype(np.float64)
-    expected, found = since * shares[partitions[order][again]], matches[again].astype(np.float64)
+    expected, matched = since * shares[page_groups[order][again]], matches[again].astype(np.float64)
     groups = np.array_split(np.argsort(since, kind="stable"), _GROUPS)
-    ratios = [float(found[group].sum() / expected[group].sum()) for group in groups]
+    ratios = [float(matched[group].sum() / expected[group].sum()) for group in groups]
     return {
-        "matches_per_expected": float(found.sum() / expected.sum()),
-        "least_matches_per_expected": min(ratios),
-        "most_matches_per_expected": max(ratios),
-        "matches_correlation": float(np.corrcoef(expected, found)[0, 1]),
+        "matches_per_expected": float(matched.sum() / expected.sum()),
+        "min_matches_per_expected": min(ratios),
+        "max_matches_per_expected": max(ratios),
+        "matches_correlation": float(np.corrcoef(expected, matched)[0, 1]),
         "shortest_interval": float(since[groups[0]].mean()),
         "longest_interval": float(since[groups[-1]].mean()),
     }
@@ -132,7 +132,7 @@ def _linearity(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
 
 def _entries(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
     """Say which pages entered the priority queue: frequent ones, or others by accident."""
-    pages = np.array(log.partitions, dtype=np.int64)[np.array(log.taken_in, dtype=np.bool_)]
+    pages = np.array(log.page_groups, dtype=np.int64)[np.array(log.taken_in, dtype=np.bool_)]
     if not len(pages):
         return {"queue_entries": 0}
     return {

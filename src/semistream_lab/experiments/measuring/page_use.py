@@ -28,15 +28,15 @@ def run(point: Point) -> Row:
         "tuples": tuples,
         "uses_per_page": float(answered[mine].sum()) / tuples * 1000 / pages,
         "match_probability": float(answered[mine].sum()) / tuples / int(mine.sum()),
-        "reads_per_partition": float(reads[mine].mean()),
-        "partitions": int(mine.sum()),
-        "unread_partitions": int((reads[mine] == 0).sum()),
+        "reads_per_page_group": float(reads[mine].mean()),
+        "page_groups": int(mine.sum()),
+        "unread_page_groups": int((reads[mine] == 0).sum()),
     }
 
 
 @lru_cache(maxsize=2)
 def _along(point: Point) -> tuple[Int64Array, Float64Array]:
-    """Return the reads of each partition and the tuples that they answered, over a whole run."""
+    """Return the reads of each page group and the tuples that they answered, over a whole run."""
     recipe, log = logged(algorithm_named(point.algorithm))
     measured = measure(
         recipe,
@@ -52,5 +52,5 @@ def _along(point: Point) -> tuple[Int64Array, Float64Array]:
     stats = measured.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
     pages = -(-point.master_rows // (rates.PAGE_BYTES // rates.ROW_BYTES))
-    reads, answered = log.by_partition(-(-pages // pages_per_read))
+    reads, answered = log.by_page_group(-(-pages // pages_per_read))
     return reads, answered.astype(np.float64)

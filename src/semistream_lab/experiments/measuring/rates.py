@@ -17,7 +17,7 @@ from semistream.store.memory import MemoryStore
 from semistream_lab.cost import Situation, tuned_parameters
 from semistream_lab.experiments.confidence import half_width_of_parts
 from semistream_lab.experiments.point import Point, Row, Scalar, varied
-from semistream_lab.measurement import MOST_TUPLES, Measurement, measure
+from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
 
 ROW_BYTES = 120
 PAGE_BYTES = 8192
@@ -46,7 +46,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         accounting="papers",
         seed=point.seed,
         parameters=parameters,
-        most_tuples=int(point.option("most_tuples", MOST_TUPLES)),
+        max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}

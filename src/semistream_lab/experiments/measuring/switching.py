@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int64Array
-from semistream.policies.contract import PageChoice, Queue
+from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.store.contract import PageSet
 from semistream.store.wrapping import WrappingStore
 from semistream_lab.experiments.measuring import rates
@@ -68,13 +68,13 @@ class _TimedChoice(LoggedChoice):
         super().__init__(inside, moments)
         self._moments = moments
 
-    def choose_for(self, buffer: int, queue: Queue, taken: int) -> int:
-        chosen = super().choose_for(buffer, queue, taken)
+    def choose(self, queue: Queue, moment: Moment) -> Int64Array:
+        chosen = super().choose(queue, moment)
         self._moments.last_asked = time.perf_counter()
         return chosen
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
-        super().after_read(partition, matches, queue)
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
+        super().after_read(page_group, matches, queue)
         self._moments.ended.append(time.perf_counter())
 
 
@@ -83,14 +83,14 @@ def run(point: Point) -> Row:
     moments = _Moments()
     store = _TimedStore(rates.table(point.master_rows))
     store.moments = moments
-    found = measured(point, watched(point, lambda inside: _TimedChoice(inside, moments)), store=store, wall=True)
+    result = measured(point, watched(point, lambda inside: _TimedChoice(inside, moments)), store=store, wall=True)
     count = min(len(moments.started), len(moments.ended))
     loaded, asked, started, ended = (
-        np.array(some[:count]) for some in (moments.loaded, moments.asked, moments.started, moments.ended)
+        np.array(instants[:count]) for instants in (moments.loaded, moments.asked, moments.started, moments.ended)
     )
     ready = loaded[1:] < ended[:-1]
     switches = (started - asked)[1:][ready]
-    profile, stats = rates.costs_of(point), found.stats
+    profile, stats = rates.costs_of(point), result.stats
     return {
         "switches": len(ready),
         "ready_share": float(ready.mean()),

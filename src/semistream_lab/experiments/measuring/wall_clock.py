@@ -21,7 +21,7 @@ from semistream_lab.cost.engine_times import EngineTimes, can_be_timed
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.point import Point, Row, Scalar
 from semistream_lab.experiments.predictions import TABLE_SIZES, cost_columns
-from semistream_lab.measurement import MOST_TUPLES, Measurement, measure
+from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
 from semistream_lab.workload.repeated_keys import RepeatedKeys
 
 _KEY_AND_OVERHEAD_BYTES = 11
@@ -59,7 +59,7 @@ def run(point: Point, tables: Path) -> Row:
         accounting="papers",
         seed=point.seed,
         parameters=parameters,
-        most_tuples=int(point.option("most_tuples", MOST_TUPLES)),
+        max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
         progress=timed.after_round,
     )

@@ -43,11 +43,11 @@ class JobProgress:
         """Return the counters as Flink last gathered them; all are 0 until the job has started its tasks."""
         if (path := self._path()) is None:
             return Sample(time.perf_counter(), 0)
-        found = {one["id"]: one for one in self._asked(path)}
+        metrics = {one["id"]: one for one in self._asked(path)}
         at = time.perf_counter()
 
         def counter(ending: str, kind: str) -> int:
-            return int(sum(one[kind] for name, one in found.items() if name.endswith(ending)))
+            return int(sum(one[kind] for name, one in metrics.items() if name.endswith(ending)))
 
         return Sample(at, counter(_ROWS, "sum"), counter(_HITS, "max"), counter(_MISSES, "max"))
 

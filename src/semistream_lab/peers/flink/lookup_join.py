@@ -13,7 +13,7 @@ from semistream_lab.peers.flink.running_job import Query
 from semistream_lab.peers.flink.stream_files import rows_to_fill
 from semistream_lab.peers.lookups.postgresql_table import TABLE_NAME, PostgresqlTable
 
-_MOST_FILLING_ROWS = 3_000_000
+_MAX_FILLING_ROWS = 3_000_000
 _ARRAY_BYTES = 16  # the header of an array; objects are multiples of 8 bytes, pointers have 4
 
 _KEY_BYTES = 24 + 24 + 24
@@ -96,4 +96,4 @@ class FlinkJdbcLookup(FlinkPeer):
 
     def _filling_rows(self, bench: Bench) -> int:
         situation = bench.data.situation
-        return rows_to_fill(situation, FILLING_FROM, cached_rows(situation), _MOST_FILLING_ROWS)
+        return rows_to_fill(situation, FILLING_FROM, cached_rows(situation), _MAX_FILLING_ROWS)

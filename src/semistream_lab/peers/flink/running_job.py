@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semistream_lab.peers import process_memory
+from semistream_lab.peers import peer_memory
 from semistream_lab.peers.contract import PeerFailedError
 from semistream_lab.peers.flink import job_process
 
@@ -54,7 +54,7 @@ class RunningJob:
         heap = _BASE_HEAP_BYTES + _HEAPS_OF_A_CACHE * query.cache_bytes
         environment = {
             **{variable: value for variable, value in os.environ.items() if variable not in _KEPT_BACK},
-            process_memory.MARK: self._mark,
+            peer_memory.MARK: self._mark,
             "FLINK_LOG_DIR": str(logs.resolve()),
             "FLINK_IDENT_STRING": name,
             "JVM_ARGS": f"-Xmx{heap}",
@@ -90,7 +90,7 @@ class RunningJob:
 
     def peak_bytes(self) -> int | None:
         """Return the most memory that the largest of its processes, which is Java, has had."""
-        return max(process_memory.peaks_of_workers(self._mark), default=None)
+        return max(peer_memory.peaks_of_workers(self._mark), default=None)
 
     def close(self) -> None:
         """End the process and wait until it is gone."""

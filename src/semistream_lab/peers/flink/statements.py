@@ -62,8 +62,8 @@ def query(*, joined: bool) -> str:
     if not joined:
         return f"{into} {names} {source}"
     key = quoted("key")
-    found = f"LEFT JOIN {quoted(_MASTER)} FOR SYSTEM_TIME AS OF s.at_time AS m ON s.{key} = m.{key}"
-    return f"{into} {names} {source} {found}"
+    join = f"LEFT JOIN {quoted(_MASTER)} FOR SYSTEM_TIME AS OF s.at_time AS m ON s.{key} = m.{key}"
+    return f"{into} {names} {source} {join}"
 
 
 def columns(*, joined: bool) -> tuple[str, ...]:

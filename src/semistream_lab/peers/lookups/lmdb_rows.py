@@ -15,7 +15,7 @@ from semistream_lab.peers.lookups.lru_rows import Row
 from semistream_lab.peers.optional_package import imported, why_missing
 
 _KEY = struct.Struct(">Q")
-_MOST_BYTES_A_ROW = 400
+_MAX_BYTES_A_ROW = 400
 _SPARE_BYTES = 2**26
 
 
@@ -46,7 +46,7 @@ class LmdbLookup(LookupPeer):
         """Write the file."""
 
         def write(path: Path) -> None:
-            size = bench.data.situation.master_rows * _MOST_BYTES_A_ROW + _SPARE_BYTES
+            size = bench.data.situation.master_rows * _MAX_BYTES_A_ROW + _SPARE_BYTES
             # Unlocked, because the file is written once and only read afterwards.
             with imported("lmdb").open(str(path), map_size=size, subdir=False, lock=False, sync=False) as environment:
                 for chunk in bench.data.chunks():

@@ -82,7 +82,7 @@ def _looked_up(source: RowSource, memory_bytes: int, frames: Iterable[pd.DataFra
     cache = _caches[name]
     for frame in frames:
         keys = frame["key"].unique().tolist()
-        rows = cache.found(keys)
+        rows = cache.rows_of(keys)
         missing = [key for key in keys if key not in rows]
         if missing:
             fetched = source.rows(missing)

@@ -26,33 +26,33 @@ class LruRows:
     """
 
     def __init__(self, memory_bytes: int, sample: Row) -> None:
-        self.most_rows = memory_bytes // row_bytes(sys.maxsize, sample)
-        if self.most_rows < 1:
+        self.max_rows = memory_bytes // row_bytes(sys.maxsize, sample)
+        if self.max_rows < 1:
             raise InvalidSettingError("The memory is below one row of the look-up's cache: give more.")
         self._rows: OrderedDict[int, Row] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def found(self, keys: Iterable[int]) -> dict[int, Row]:
+    def rows_of(self, keys: Iterable[int]) -> dict[int, Row]:
         """Return the rows of those keys that are here, and count them as used."""
         rows, moved = self._rows, self._rows.move_to_end
-        found = {}
+        cached = {}
         for key in keys:
             row = rows.get(key)
             if row is not None:
                 moved(key)
-                found[key] = row
-        return found
+                cached[key] = row
+        return cached
 
     def add(self, new: Mapping[int, Row]) -> None:
         """Take rows in and drop as many as are too many."""
         rows = self._rows
         for key, row in new.items():
-            if key not in rows and len(rows) >= self.most_rows:
+            if key not in rows and len(rows) >= self.max_rows:
                 rows.popitem(last=False)
             rows[key] = row
             rows.move_to_end(key)
 
     def _check(self) -> None:
-        assert len(self._rows) <= self.most_rows
+        assert len(self._rows) <= self.max_rows

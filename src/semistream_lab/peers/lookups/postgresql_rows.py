@@ -10,7 +10,7 @@ from typing import Any
 from semistream_lab.peers.contract import Bench
 from semistream_lab.peers.lookups.lookup import LookupPeer, RowSource
 from semistream_lab.peers.lookups.lru_rows import Row
-from semistream_lab.peers.lookups.postgresql_table import PostgresqlTable, connect, told_without_address
+from semistream_lab.peers.lookups.postgresql_table import PostgresqlTable, connect, errors_without_address
 
 _SELECT = "SELECT key, supplier, price, stock, text FROM semistream_peers_master WHERE key = ANY(%s)"
 
@@ -23,7 +23,7 @@ class PostgresqlRows(RowSource):
 
     def rows(self, keys: Sequence[int]) -> dict[int, Row]:
         """Return the rows of the keys with one query."""
-        with told_without_address(), _connection(self.address).cursor(binary=True) as cursor:
+        with errors_without_address(), _connection(self.address).cursor(binary=True) as cursor:
             cursor.execute(_SELECT, (list(keys),), prepare=True)
             return {key: tuple(row) for key, *row in cursor}
 

@@ -74,14 +74,14 @@ class PostgresqlTable:
 
     def reached(self) -> Reached:
         """Connect and return how the server was reached."""
-        with told_without_address(), connect(self.address) as connection:
+        with errors_without_address(), connect(self.address) as connection:
             return Reached.of(connection.info)
 
     def load(self, data: PeerData) -> None:
         """Make and fill the table, unless that was done for the same data."""
         if self._loaded == data:
             return
-        with told_without_address():
+        with errors_without_address():
             with connect(self.address) as connection, connection.cursor() as cursor:
                 cursor.execute(_DROP)
                 cursor.execute(_CREATE)
@@ -98,13 +98,13 @@ class PostgresqlTable:
     def drop(self) -> None:
         """Drop the table, if it was made here."""
         if self._made:
-            with suppress(PeerFailedError), told_without_address(), connect(self.address) as connection:
+            with suppress(PeerFailedError), errors_without_address(), connect(self.address) as connection:
                 connection.execute(_DROP)
             self._made, self._loaded = False, None
 
 
 @contextmanager
-def told_without_address() -> Iterator[None]:
+def errors_without_address() -> Iterator[None]:
     """Turn errors of the database into one sentence, because their own may repeat the address."""
     try:
         yield

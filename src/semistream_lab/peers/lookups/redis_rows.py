@@ -26,7 +26,7 @@ class RedisRows(RowSource):
 
     def rows(self, keys: Sequence[int]) -> dict[int, Row]:
         """Return the rows of the keys with one request."""
-        with _told_without_address():
+        with _errors_without_address():
             values = _client(self.address).hmget(_HASH, keys)
         return {key: unpacked(value) for key, value in zip(keys, values, strict=True) if value is not None}
 
@@ -48,7 +48,7 @@ class RedisLookup(LookupPeer):
         if (missing := why_missing("redis")) is not None:
             return missing
         try:
-            with _told_without_address():
+            with _errors_without_address():
                 _client(self._address).ping()
         except PeerFailedError as error:
             return str(error)
@@ -56,7 +56,7 @@ class RedisLookup(LookupPeer):
 
     def prepare(self, bench: Bench) -> None:
         """Load the hash."""
-        with _told_without_address():
+        with _errors_without_address():
             client = _client(self._given())
             client.unlink(_HASH)
             self._made = True
@@ -72,7 +72,7 @@ class RedisLookup(LookupPeer):
     def clean_up(self) -> None:
         """Remove the hash, if it was made here."""
         if self._made:
-            with suppress(PeerFailedError), _told_without_address():
+            with suppress(PeerFailedError), _errors_without_address():
                 _client(self._given()).unlink(_HASH)
 
     def _given(self) -> str:
@@ -81,7 +81,7 @@ class RedisLookup(LookupPeer):
 
 
 @contextmanager
-def _told_without_address() -> Iterator[None]:
+def _errors_without_address() -> Iterator[None]:
     """Turn errors of the server into one sentence, because their own may repeat the address."""
     try:
         yield

@@ -28,13 +28,13 @@ class SqliteRows(RowSource):
     def rows(self, keys: Sequence[int]) -> dict[int, Row]:
         """Return the rows of the keys, some hundred with one query."""
         connection = _connection(self.path)
-        found: dict[int, Row] = {}
+        by_key: dict[int, Row] = {}
         for start in range(0, len(keys), _KEYS_A_QUERY):
-            some = keys[start : start + _KEYS_A_QUERY]
-            places = ",".join("?" * len(some))  # values are bound, only their number is in the text
-            for key, *row in connection.execute(_SELECT.format(places), some):
-                found[key] = tuple(row)
-        return found
+            asked = keys[start : start + _KEYS_A_QUERY]
+            places = ",".join("?" * len(asked))  # values are bound, only their number is in the text
+            for key, *row in connection.execute(_SELECT.format(places), asked):
+                by_key[key] = tuple(row)
+        return by_key
 
 
 class SqliteLookup(LookupPeer):

@@ -1,0 +1,1 @@
+"""Master data that stays in memory: rows by key, or whole pages."""

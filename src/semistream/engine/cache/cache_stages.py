@@ -1,0 +1,297 @@
+"""Ways to answer stream tuples from master data in memory, as stages of the loop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.stats import JoinStats
+from semistream.engine.cache.resident_pages import ResidentPages
+from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.output.output import Output
+from semistream.engine.phases.stream_input import Chunk
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.matching import match
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
+from semistream.policies.caching import BlockUtility
+from semistream.policies.contract import Queue
+from semistream.store.contract import PageSet
+
+_HOLDS_PAGES = "this stage holds pages"
+
+
+class CacheStage(ABC):
+    """Answers tuples without a read.
+
+    `probe` and `answer` come from the thread that takes tuples in, `after_read` from the one that reads; `guard` is
+    held around each of them.
+    """
+
+    probes_on_arrival = True
+    counts_frequencies = False
+    """Each row of a partition read costs a look at its frequency (c_F)."""
+    answers_by_code = False
+    """Whether key codes alone lead to answers, so that `count_use`, `is_absent`, `rows` and `learn` may be called."""
+    loaded = False
+    """Whether `load` has been called; a stage may serve several runs of a join, one after the other."""
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """The lock, if two threads use the stage."""
+        return nullcontext()
+
+    @abstractmethod
+    def load(self, reader: PartitionReader) -> None:
+        """Read what must be in memory before the first tuple comes."""
+
+    def decide_to_look(self) -> bool:
+        """Decide whether to probe the next tuples; if not, all of them wait."""
+        return self.probes_on_arrival
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Return for each tuple where its answer is, or -1."""
+        raise AssertionError("this stage does not probe on arrival")
+
+    def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:  # noqa: ARG002
+        """Return how many of the first slots can be answered so that rows of `limit_bytes` are made, at least one.
+
+        A row takes `each_bytes` besides what a variable column adds. Answers from pages are made when there is room.
+        """
+        return len(slots)
+
+    def answer(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        chunk: Chunk,  # noqa: ARG002
+        rows: Int64Array,  # noqa: ARG002
+        slots: Int64Array,  # noqa: ARG002
+        output: Output | None,  # noqa: ARG002
+    ) -> int:
+        """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
+        raise AssertionError("this stage does not probe on arrival")
+
+    def arrived(self, count: int) -> None:  # noqa: B027
+        """Learn that so many tuples have been probed and are answered or wait now."""
+
+    def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:  # noqa: ARG002
+        """Take the waiting tuples that can be answered now, with the pages that answer them."""
+        return []
+
+    def probed_rows(self) -> int:
+        """Return how many master rows `answer_waiting` looks up in the waiting tuples."""
+        return 0
+
+    def after_read(  # noqa: B027
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,
+        *,
+        whole: bool = True,
+    ) -> None:
+        """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1.
+
+        `partitions` has the partition of each range of `pages`; the ranges are `whole` partitions or parts of them.
+        """
+
+    def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
+        """Called whenever no tuple waits."""
+
+    def count_in(self, stats: JoinStats) -> None:  # noqa: B027
+        """Count in other statistics from now on."""
+
+    def count_use(self, slots: Int64Array) -> int:  # noqa: ARG002
+        """Count tuples that the slots answer; return how many of these stand for absent keys."""
+        raise AssertionError(_HOLDS_PAGES)
+
+    def is_absent(self, slots: Int64Array) -> BoolArray:  # noqa: ARG002
+        """Say for each slot whether it stands for a key that the master table does not have."""
+        raise AssertionError(_HOLDS_PAGES)
+
+    def learn(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        asks: Int32Array,  # noqa: ARG002
+        row_counts: Int64Array,  # noqa: ARG002
+        take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],  # noqa: ARG002
+    ) -> None:
+        """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
+
+        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns.
+        """
+        raise AssertionError(_HOLDS_PAGES)
+
+    @property
+    def rows(self) -> SlotRows | None:
+        """The cached columns of all slots; None if there are none."""
+        return None
+
+    @property
+    def count(self) -> int:
+        """How many master tuples it holds by themselves, which others can take over; none if it holds pages."""
+        return 0
+
+    @property
+    def capacity(self) -> int:
+        """How many such tuples it can hold."""
+        return 0
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of such tuples."""
+        return pa.schema([])
+
+    def hottest(self, max_count: int) -> Iterator[HotRows]:  # noqa: ARG002
+        """Yield at most so many such tuples, the most used ones first, as copies."""
+        return iter(())
+
+    def warm(self, rows: HotRows) -> int:  # noqa: ARG002
+        """Let tuples enter that another stage of the same columns held; return how many have."""
+        return 0
+
+
+class PinnedPages(CacheStage):
+    """The first partitions of the master table, pinned; waiting tuples are matched with them in each round."""
+
+    probes_on_arrival = False
+
+    def __init__(self, resident: ResidentPages) -> None:
+        self.resident = resident
+
+    def load(self, reader: PartitionReader) -> None:
+        """Read the pinned partitions."""
+        for partition in islice(reader.readable(), self.resident.capacity):
+            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            if not self.resident.has_room(pages):
+                return
+            self.resident.put(partition, pages)
+
+    def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:
+        """Take all tuples that wait for a pinned partition."""
+        wanted = [partition for partition in self.resident.partitions.tolist() if waiting.counts[partition]]
+        return [
+            (waiting.drain(np.array([partition], dtype=np.int64)), self.resident.pages_of(partition))
+            for partition in wanted
+        ]
+
+    def probed_rows(self) -> int:
+        """Return the pinned rows."""
+        return sum(len(self.resident.pages_of(partition).codes) for partition in self.resident.partitions.tolist())
+
+
+class UsefulBlocks(CacheStage):
+    """Partitions kept because they serve many tuples; arriving tuples are matched with them first.
+
+    After a read the block stays if it has served more than the resident block that has served least. With
+    `slots_per_block`, the memory of blocks and of waiting tuples can be exchanged at that rate: whenever no tuple waits
+    and enough has been seen, it moves on in the direction in which a read has come to serve more tuples.
+    """
+
+    BATCHES_PER_MOVE = 4
+    SHARE_PER_MOVE = 16
+
+    def __init__(self, resident: ResidentPages, utility: BlockUtility, *, slots_per_block: int = 0) -> None:
+        self.resident = resident
+        self._utility = utility
+        self._slots_per_block = slots_per_block
+        self._served = 0
+        self._reads = 0
+        self._batches = 0
+        self._last_gain = 0.0
+        self._direction = 1
+
+    def load(self, reader: PartitionReader) -> None:
+        """Start empty."""
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Say which tuples need a resident partition."""
+        return self.resident.find(partitions)
+
+    def answer(
+        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+    ) -> int:
+        """Answer from the resident blocks."""
+        order = np.argsort(slots, kind="stable")
+        served, starts = np.unique(slots[order], return_index=True)
+        bounds = np.append(starts, len(slots))
+        absent = 0
+        for index, partition in enumerate(self.resident.partition_at(served).tolist()):
+            of_block = order[bounds[index] : bounds[index + 1]]
+            self._utility.served(partition, len(of_block))
+            pages = self.resident.pages_of(partition)
+            found_rows, found = match(pages.codes, pages.bounds, codes[of_block], np.array([0, len(of_block)]))
+            absent += len(of_block) - found
+            if output is not None and chunk.batch is not None:
+                output.answered_on_arrival(chunk.batch, rows[of_block], pages, found_rows)
+        self._served += len(slots)
+        return absent
+
+    def after_read(
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,  # noqa: ARG002
+        *,
+        whole: bool = True,
+    ) -> None:
+        """Keep the block that was read if it is worth more than another."""
+        self._served += len(rows)
+        self._reads += len(partitions)
+        if not whole:
+            return
+        for index, partition in enumerate(partitions.tolist()):
+            matched = int(drained.bounds[index + 1] - drained.bounds[index])
+            self._utility.served(partition, matched)
+            if len(partitions) > 1 or self.resident.find(partitions.astype(np.int32))[0] >= 0:
+                continue
+            if self._makes_room(partition, pages):
+                self.resident.put(partition, pages)
+
+    def _makes_room(self, partition: int, pages: PageSet) -> bool:
+        """Give up blocks that are worth less than a new one, until it has room; say whether it has."""
+        if not self.resident.may_hold(pages):
+            return False
+        while not self.resident.has_room(pages):
+            least = self._utility.least(self.resident.partitions) if len(self.resident) else -1
+            if least < 0 or self._utility.of(least) >= self._utility.of(partition):
+                return False
+            self.resident.drop(least)
+        return True
+
+    def after_batch(self, waiting: WaitingTuples) -> None:
+        """Age the merits, and move memory between blocks and waiting tuples."""
+        if not self._reads:
+            return
+        self._utility.age()
+        self._batches += 1
+        if self._slots_per_block and self._batches % self.BATCHES_PER_MOVE == 0:
+            gain = self._served / self._reads
+            if gain < self._last_gain:
+                self._direction = -self._direction
+            self._last_gain = gain
+            self._served = self._reads = 0
+            self._move(waiting)
+
+    def _move(self, waiting: WaitingTuples) -> None:
+        total = self.resident.capacity + waiting.capacity // self._slots_per_block
+        moved = self._direction * max(1, total // self.SHARE_PER_MOVE)
+        blocks = min(max(1, self.resident.capacity + moved), total - max(1, total // 8))
+        freed = (self.resident.capacity - blocks) * self._slots_per_block
+        if blocks < 1 or waiting.capacity + freed < self._slots_per_block:
+            return
+        while len(self.resident) > blocks:
+            self.resident.drop(self._utility.least(self.resident.partitions))
+        self.resident.resize(blocks)
+        waiting.resize(waiting.capacity + freed)

@@ -1,0 +1,294 @@
+"""Master tuples cached by key code, as a stage of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.stats import JoinStats
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.one_in import OneIn
+from semistream.engine.cache.tuple_cache import HotRows, TupleCache
+from semistream.engine.output.output import Output
+from semistream.engine.phases.stream_input import Chunk
+from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.matching import count_matches, run_lengths
+from semistream.engine.rows.row_sizes import count_within
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
+from semistream.policies.contract import Admission, Queue
+from semistream.store.contract import PageSet
+
+_WINDOWS_OF_A_LOOK = 2
+_NEXT_TO_NOTHING = 0.05
+_NONE = np.empty(0, dtype=np.int64)
+_NOTHING_WAITS = WaitingTuples(1, 64)
+
+
+class CachedTuples(CacheStage):
+    """Master tuples cached by key code; new ones enter as `admission` decides, or none without it.
+
+    While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
+    in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
+    others. More would cost more than it answers. Of the rows of one read, copies of `most_at_once` bytes may enter.
+    """
+
+    answers_by_code = True
+
+    def __init__(
+        self,
+        cache: TupleCache,
+        admission: Admission | None,
+        columns: tuple[str, ...],
+        *,
+        unique: bool,
+        remembers_absent: bool = True,
+        one_in: int = 1,
+        seed: int = 0,
+        stats: JoinStats,
+        most_at_once: int = 2**62,
+    ) -> None:
+        self.cache = cache
+        self._most_at_once = most_at_once
+        self._remembers_absent = remembers_absent
+        self.counts_frequencies = admission is not None
+        self._admission = admission
+        self._columns = columns
+        self._unique = unique
+        self._knows_all = False
+        self._tuples = self._answered = 0
+        self._windows = self._looked_at = 0
+        self._stats = stats
+        self._one_in = one_in
+        self._dozes = False
+        """Whether it has answered next to nothing since that was a settled share."""
+        self._looks, self._lessons = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
+        self.at_look: Callable[[int], None] | None = None
+        """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """The cache's lock."""
+        return self.cache.lock
+
+    def load(self, reader: PartitionReader) -> None:
+        """Without admission: fill the cache with the first rows of the master table."""
+        if self._admission is not None:
+            return
+        loaded = rows_seen = 0
+        for partition in reader.readable():
+            left = self.cache.capacity - self.cache.count
+            if self.cache.is_full:
+                return
+            loaded += 1
+            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
+            self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
+            rows_seen += len(pages.codes)
+        self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
+
+    def decide_to_look(self) -> bool:
+        """Decide whether to look for the next tuples in the cache."""
+        return not self.is_dozing or self._looks.draw()
+
+    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Look codes up in the cache; what is not in a cache of the whole table is absent."""
+        slots = self.cache.find(codes)
+        if self._knows_all:
+            slots[slots < 0] = self.cache.absent_slot
+        return slots
+
+    def answer(
+        self,
+        codes: Int64Array,  # noqa: ARG002
+        chunk: Chunk,
+        rows: Int64Array,
+        slots: Int64Array,
+        output: Output | None,
+    ) -> int:
+        """Answer from the cached rows."""
+        absent = self.count_use(slots)
+        if output is not None and chunk.batch is not None:
+            output.cached(chunk.batch, rows, slots, self.cache)
+        return absent
+
+    def count_use(self, slots: Int64Array) -> int:
+        """Count tuples that the slots answer; return how many of these stand for absent keys."""
+        self._answered += len(slots)
+        return self.cache.use(slots)
+
+    def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:
+        """Return how many of the first slots can be answered within the limit, at least one."""
+        sizes = self.cache.variable_bytes(slots)
+        if sizes is None and not isinstance(each_bytes, np.ndarray):
+            return max(1, int(limit_bytes / each_bytes))
+        totals = np.zeros(len(slots), dtype=np.int64) if sizes is None else sizes
+        totals += each_bytes
+        return count_within(totals, limit_bytes)
+
+    def after_read(
+        self,
+        partitions: Int64Array,
+        pages: PageSet,
+        drained: Drained,
+        rows: Int64Array,
+        queue: Queue,
+        *,
+        whole: bool = True,  # noqa: ARG002
+    ) -> None:
+        """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
+        if self._admission is None or not len(rows):
+            return
+        if self.is_dozing and not self._lessons.draw():
+            return
+        matched, matches, missing = count_matches(rows, len(pages.codes))
+        codes = pages.codes[matched]
+        self._stats.shadow_hits += self.cache.evicted.asked_for(codes, matches)
+        absent, firsts = missing, missing
+        if len(missing):
+            absent, firsts, counts = np.unique(drained.codes[missing], return_index=True, return_counts=True)
+            codes = np.concatenate([codes, absent])
+            matches = np.concatenate([matches, counts.astype(np.int32)])
+        needed = _NONE
+        if self._admission.needs_partitions:
+            of_matched = np.searchsorted(pages.bounds, matched, side="right")
+            of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
+            needed = partitions[np.concatenate([of_matched, of_missing]) - 1]
+        worth = self._admission.worth(codes, matches, needed, queue)
+        of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
+        floor = self.cache.floor()
+        wanted = np.flatnonzero(of_rows > floor)
+        if len(wanted):
+            self._admit(pages, matched[wanted], of_rows[wanted])
+        if len(missing) and self._remembers_absent:
+            remembered = np.flatnonzero(of_absent > floor)
+            if len(remembered):
+                self._note(self.cache.admit(absent[remembered], of_absent[remembered], None, absent=True))
+
+    def learn(
+        self,
+        codes: Int64Array,
+        asks: Int32Array,
+        row_counts: Int64Array,
+        take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],
+    ) -> None:
+        """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
+
+        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns. For
+        admissions that look neither at partitions nor at what waits.
+        """
+        if self._admission is None or (self.is_dozing and not self._lessons.draw()):
+            return
+        self._stats.shadow_hits += self.cache.evicted.asked_for(codes, asks)
+        worth = self._admission.worth(codes, asks, _NONE, _NOTHING_WAITS)
+        is_worthy = worth > self.cache.floor()
+        # A code with several rows would need several entries: such codes are left to the reads.
+        wanted = np.flatnonzero(is_worthy & (row_counts == 1))
+        for some, rows in take(wanted[np.argsort(-worth[wanted], kind="stable")]):
+            self._note(self.cache.admit(codes[some], worth[some], rows, absent=False))
+        if self._remembers_absent:
+            absent = np.flatnonzero(is_worthy & (row_counts == 0))
+            if len(absent):
+                self._note(self.cache.admit(codes[absent], worth[absent], None, absent=True))
+
+    @property
+    def is_dozing(self) -> bool:
+        """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
+        return self._dozes and self.cache.is_full
+
+    def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
+        if not self._unique:
+            # A code with several rows would need several entries: such codes are left to the reads.
+            alone = run_lengths(pages.codes, pages.bounds, rows) == 1
+            alone &= (rows == 0) | (pages.codes[rows - 1] != pages.codes[rows])
+            rows, matches = rows[alone], matches[alone]
+        if len(rows):
+            batch = None
+            if self._columns:
+                batch, _ = pages.take_some(rows, self._columns, self._most_at_once)
+                rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
+            self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
+
+    def arrived(self, count: int) -> None:
+        """Age after windows of tuples."""
+        self._tuples += count
+        if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:
+            self._end_window(self._admission)
+
+    def _end_window(self, admission: Admission) -> None:
+        halvings = admission.age(self._answered, self._tuples)
+        if self._one_in > 1:
+            is_useless = self._answered < _NEXT_TO_NOTHING * self._tuples
+            self._dozes = is_useless and (self._dozes or admission.is_settled)
+        self._windows += 1
+        self._looked_at += self._tuples
+        self._tuples = self._answered = 0
+        if not halvings and self._windows < _WINDOWS_OF_A_LOOK:
+            return
+        if (
+            self.at_look is not None
+            and self._windows >= _WINDOWS_OF_A_LOOK
+            and admission.is_settled
+            and not self.is_dozing
+        ):
+            self.at_look(self._looked_at)
+        self.cache.age(halvings)
+        self.cache.begin_window()
+        self._windows = self._looked_at = 0
+
+    def resize(self, capacity: int) -> None:
+        """Let the cache hold another number of tuples."""
+        self.cache.resize(capacity)
+        if self._admission is not None:
+            self._admission.resize(capacity)
+
+    def count_in(self, stats: JoinStats) -> None:
+        """Count admissions and evictions in other statistics from now on."""
+        self._stats = stats
+
+    @property
+    def count(self) -> int:
+        """How many entries the cache has."""
+        return self.cache.count
+
+    @property
+    def capacity(self) -> int:
+        """How many entries the cache can have."""
+        return self.cache.capacity
+
+    @property
+    def rows(self) -> SlotRows | None:
+        """The cached columns of all slots; None if there are none."""
+        return self.cache.rows
+
+    def is_absent(self, slots: Int64Array) -> BoolArray:
+        """Say for each slot whether it stands for a key that the master table does not have."""
+        return self.cache.is_absent(slots)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The cached columns."""
+        return self.cache.schema
+
+    def hottest(self, max_count: int) -> Iterator[HotRows]:
+        """Yield at most so many entries, the most used ones first, as copies."""
+        return self.cache.hottest(max_count)
+
+    def warm(self, rows: HotRows) -> int:
+        """Let rows enter that another cache of the same columns held; return how many have."""
+        with self.cache.lock:
+            warmed = self.cache.admit(rows.codes, rows.frequencies, rows.rows, absent=False)
+            absent_uses = np.ones(len(rows.absent_codes), dtype=np.int32)
+            return warmed + self.cache.admit(rows.absent_codes, absent_uses, None, absent=True)
+
+    def _note(self, admitted: int) -> None:
+        before = self.cache.evictions_noted
+        self.cache.evictions_noted = self.cache.evictions
+        self._stats.cache_admissions += admitted
+        self._stats.cache_evictions += self.cache.evictions - before

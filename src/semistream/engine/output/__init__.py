@@ -1,0 +1,1 @@
+"""Output rows, made as there is room for them."""

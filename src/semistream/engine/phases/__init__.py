@@ -1,0 +1,1 @@
+"""The stream phase, the disk phase, and the drivers that run them."""

@@ -1,0 +1,1 @@
+"""What one read brings, and what comes ahead of the join."""

@@ -1,0 +1,209 @@
+"""Answers a chunk of stream rows at once: from the cache, and by one pass over the pages that the others need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.stats import JoinStats
+from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.reading.page_look_up import PageRowReader
+from semistream.engine.rows.merged_rows import NOWHERE, MergedRows, found_place
+from semistream.engine.rows.row_sizes import cuts
+from semistream.store.contract import MasterStore
+from semistream.store.found_rows import FoundRows, no_rows_found
+
+_NO_PAGES = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Misses:
+    """Codes that the cache does not have, with the rows of the chunk that ask for them."""
+
+    codes: Int64Array
+    """Each code once, ascending."""
+    asks: Int64Array
+    """How many rows ask for each."""
+    rows: Int64Array
+    """These rows, code after code."""
+
+    @classmethod
+    def of(cls, codes: Int64Array, rows: Int64Array) -> Misses:
+        """Return the misses of some rows of a chunk; costs one sort."""
+        asked = codes[rows]
+        order = np.argsort(asked)
+        asked = asked[order]
+        starts = np.flatnonzero(asked[1:] != asked[:-1]) + 1 if len(asked) else np.empty(0, dtype=np.int64)
+        bounds = np.concatenate(([0], starts, [len(asked)])) if len(asked) else np.zeros(1, dtype=np.int64)
+        return cls(asked[bounds[:-1]], np.diff(bounds), rows[order])
+
+
+@dataclass(frozen=True)
+class ChunkAnswers:
+    """Where the master rows of a chunk of stream rows are."""
+
+    places: Int64Array
+    """The place of the first master row of each stream row."""
+    counts: Int64Array | None
+    """How many master rows each has, place after place; None if none has several."""
+    refused: BoolArray | None
+    """Rows that need a page that is too large to read; None if there are none."""
+    largest_refused_bytes: int
+    """The largest of these pages."""
+    rows: MergedRows
+    misses: Misses
+    found: FoundRows
+    """The rows of the codes of `misses`, of those on pages that may be read."""
+    readable: Int64Array | None
+    """Which codes of `misses` these are; None for all."""
+    is_probed: bool
+    """Whether the cache was asked; one that dozes is not always."""
+
+
+@dataclass(frozen=True)
+class TooManyRows:
+    """The master rows of a chunk take more memory than they may."""
+
+    share: float
+    """About which part of the chunk could have been answered."""
+
+
+class ChunkLookUp:
+    """Looks up the master rows of chunks of codes; a page is read once for a chunk, whoever needs it.
+
+    The rows of a chunk that are not cached take at most about `found_bytes`. The cache learns from a chunk what it
+    would learn from a read that answers as many tuples; copies for it take at most about `piece_bytes` at a time.
+    """
+
+    def __init__(
+        self,
+        store: MasterStore,
+        cached: CacheStage | None,
+        columns: pa.Schema,
+        stats: JoinStats,
+        *,
+        found_bytes: int,
+        read_bytes: int,
+        largest_page_bytes: int,
+        piece_bytes: int,
+    ) -> None:
+        self._store = store
+        self._cached = cached
+        self._columns = columns
+        self._stats = stats
+        self._largest_page_bytes = largest_page_bytes
+        self._piece_bytes = piece_bytes
+        self._reader = store.row_reader(columns.names, found_bytes) or PageRowReader(
+            store, columns.names, max_bytes=found_bytes, read_bytes=read_bytes
+        )
+        self._nothing = no_rows_found(columns)
+        self._is_single = store.unique and store.codec.exact
+
+    def answer(self, codes: Int64Array, usable: BoolArray | None) -> ChunkAnswers | TooManyRows:
+        """Find the master rows of codes, of which only the usable ones can have any."""
+        cached = self._cached if self._cached is not None and self._cached.decide_to_look() else None
+        places = np.full(len(codes), NOWHERE, dtype=np.int64)
+        if cached is None:
+            slots = None
+            missing = np.arange(len(codes)) if usable is None else np.flatnonzero(usable)
+        else:
+            slots = cached.probe(codes, _NO_PAGES)
+            missing = np.flatnonzero(slots < 0 if usable is None else (slots < 0) & usable)
+        misses = Misses.of(codes, missing)
+        pages = self._store.locate(misses.codes)
+        readable, largest_refused = self._readable(pages)
+        asked = misses.codes if readable is None else misses.codes[readable]
+        found = self._looked_up(asked, pages if readable is None else pages[readable])
+        if found.code_count < len(asked):
+            return TooManyRows(found.code_count / len(asked))
+        if cached is not None and slots is not None:
+            self._use(cached, slots, usable, places)
+        counts, refused = self._place(places, misses, found, readable)
+        rows = MergedRows(self._columns, cached.rows if cached is not None else None, found.columns)
+        self._stats.iterations += 1
+        return ChunkAnswers(places, counts, refused, largest_refused, rows, misses, found, readable, cached is not None)
+
+    def learn(self, answers: ChunkAnswers) -> None:
+        """Let the cache admit what is worth it; the places of the chunk are void afterwards."""
+        cached, misses = self._cached, answers.misses
+        if cached is None:
+            return
+        if len(misses.codes):
+            readable = answers.readable
+            codes = misses.codes if readable is None else misses.codes[readable]
+            asks = (misses.asks if readable is None else misses.asks[readable]).astype(np.int32)
+            firsts, sizes = answers.found.bounds[:-1], np.diff(answers.found.bounds)
+
+            def take(some: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch | None]]:
+                if not len(self._columns):
+                    yield some, None
+                    return
+                places = found_place(firsts[some])
+                for start, end in cuts(answers.rows.row_bytes(places), len(some), self._piece_bytes):
+                    arrays = answers.rows.take(places[start:end])
+                    yield some[start:end], pa.RecordBatch.from_arrays(arrays, schema=self._columns)
+
+            cached.learn(codes, asks, sizes, take)
+        if answers.is_probed:
+            cached.arrived(len(answers.places))
+
+    def _looked_up(self, codes: Int64Array, pages: Int32Array) -> FoundRows:
+        if not len(codes):
+            return self._nothing
+        reader, stats = self._reader, self._stats
+        before = (reader.page_reads, reader.read_requests, reader.bytes_read)
+        found = reader.look_up(codes, pages)
+        stats.page_reads += reader.page_reads - before[0]
+        stats.read_requests += reader.read_requests - before[1]
+        stats.bytes_read += reader.bytes_read - before[2]
+        return found
+
+    def _readable(self, pages: Int32Array) -> tuple[Int64Array | None, int]:
+        """Return which codes are on pages that are not too large to read, None if all are, and the largest other."""
+        if self._store.largest_page_bytes <= self._largest_page_bytes or not len(pages):
+            return None, 0
+        distinct, of_each = np.unique(pages, return_inverse=True)
+        sizes = np.array([self._store.range_bytes(page, page) for page in distinct.tolist()])
+        readable = (sizes <= self._largest_page_bytes)[of_each]
+        return (None, 0) if readable.all() else (np.flatnonzero(readable), int(sizes.max()))
+
+    def _use(self, cached: CacheStage, slots: Int32Array, usable: BoolArray | None, places: Int64Array) -> None:
+        """Put the places of rows that are cached."""
+        hits = np.flatnonzero(slots >= 0 if usable is None else (slots >= 0) & usable)
+        of_hits = slots[hits].astype(np.int64)
+        absent = cached.count_use(of_hits)
+        places[hits] = of_hits if not absent else np.where(cached.is_absent(of_hits), NOWHERE, of_hits)
+        self._stats.cache_hits += len(hits) - absent
+        self._stats.absent += absent
+
+    def _place(
+        self, places: Int64Array, misses: Misses, found: FoundRows, readable: Int64Array | None
+    ) -> tuple[Int64Array | None, BoolArray | None]:
+        """Put the places of rows that were found; return how many rows each has, and which are refused."""
+        sizes = np.diff(found.bounds)
+        of_codes = np.where(sizes > 0, found_place(found.bounds[:-1]), NOWHERE)
+        refused = None
+        if readable is not None:
+            of_readable, readable_sizes = of_codes, sizes
+            of_codes = np.full(len(misses.codes), NOWHERE, dtype=np.int64)
+            sizes = np.zeros(len(misses.codes), dtype=np.int64)
+            of_codes[readable], sizes[readable] = of_readable, readable_sizes
+            is_refused = np.ones(len(misses.codes), dtype=np.bool_)
+            is_refused[readable] = False
+            refused = np.zeros(len(places), dtype=np.bool_)
+            refused[misses.rows] = np.repeat(is_refused, misses.asks)
+            self._stats.refused += int(misses.asks[is_refused].sum())
+            self._stats.absent -= int(misses.asks[is_refused].sum())
+        places[misses.rows] = np.repeat(of_codes, misses.asks)
+        hits = int(misses.asks[sizes > 0].sum())
+        self._stats.read_hits += hits
+        self._stats.absent += len(misses.rows) - hits
+        if self._is_single or not (sizes > 1).any():
+            return None, refused
+        counts = (places != NOWHERE).astype(np.int64)
+        counts[misses.rows] = np.repeat(sizes, misses.asks)
+        return counts, refused

@@ -1,0 +1,129 @@
+"""Reads partitions of the master table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from threading import Lock
+
+import numpy as np
+
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.clock import Clock, ModelClock
+from semistream.core.costs import Operations
+from semistream.core.stats import JoinStats
+from semistream.engine.reading.page_groups import Partitions, Runs
+from semistream.engine.waiting.waiting_tuples import Drained
+from semistream.store.contract import MasterStore, PageSet
+
+
+class PartitionReader:
+    """Reads partitions, one request each, counting and charging each read. May be called from several threads."""
+
+    def __init__(self, store: MasterStore, partitions: Partitions, clock: Clock, stats: JoinStats) -> None:
+        self.partitions = partitions
+        self._store = store
+        self._clock = clock
+        self._stats = stats
+        self._lock = Lock()
+        pages = store.page_count
+        self._mean_partition_bytes = store.range_bytes(0, pages - 1) / max(1, partitions.count) if pages else 1.0
+
+    @property
+    def partition_count(self) -> int:
+        """The partitions of the table."""
+        return self.partitions.count
+
+    @property
+    def mean_partition_bytes(self) -> float:
+        """What a read of a partition transfers in the mean."""
+        return self._mean_partition_bytes
+
+    def partition_bytes(self, partitions: Int32Array) -> int:
+        """Return what a read of the largest of some partitions transfers."""
+        first, last = self.partitions.pages_of(np.unique(partitions).astype(np.int64))
+        return max(map(self._store.range_bytes, first.tolist(), last.tolist()))
+
+    def readable(self) -> Iterator[int]:
+        """Yield the partitions that are not too large to read, in their order."""
+        for partition in range(self.partition_count):
+            unreadable = self.partitions.unreadable(np.array([partition]))
+            if unreadable is None or not unreadable[0]:
+                yield partition
+
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return the partition that has the row of each code, if any has."""
+        return self.partitions.locate(codes)
+
+    def read(self, partitions: Int64Array, *, sequential: bool = False, in_flight: int = 1) -> PageSet:
+        """Read partitions, in the order given.
+
+        `sequential` says that the read continues the one before; `in_flight` how many such reads run side by side, so
+        that their latencies overlap while they share the bandwidth.
+        """
+        first, last = self.partitions.pages_of(partitions)
+        return self._read(first, last, continued=sequential and partitions[0] > 0, in_flight=in_flight)
+
+    def read_runs(self, runs: Runs) -> PageSet:
+        """Read runs of partitions, each by one request and as one range."""
+        return self._read(runs.first_pages, runs.last_pages, continued=False, in_flight=len(runs.starts))
+
+    def prepared_runs(self, runs: Runs) -> Callable[[], PageSet]:
+        """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already."""
+        prepared = self._store.prepared_read(runs.first_pages, runs.last_pages)
+        self._count(len(runs.starts), runs.page_count, prepared.size_bytes)
+        return prepared.read
+
+    def read_demanded(
+        self, drained: Drained, read_bytes: int, *, across: bool
+    ) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
+        """Read only the pages that tuples need, in the order of the table and about `read_bytes` at a time.
+
+        Yields the partition of each range that was read, the ranges, and the tuples that need them; neighbouring pages
+        of one partition, or with `across` of any, are one range and one request.
+        """
+        located = self._store.locate(drained.codes)
+        order = np.argsort(located, kind="stable")
+        pages = located[order].astype(np.int64)
+        starts = np.flatnonzero(np.diff(pages, prepend=-1))
+        needed = pages[starts]
+        step = self._pages_within(needed, read_bytes)
+        for begin in range(0, len(needed), step):
+            some = needed[begin : begin + step]
+            partitions = self.partitions.holding(some)
+            parted = np.diff(some, prepend=-2) > 1
+            breaks = np.flatnonzero(parted if across else parted | (np.diff(partitions, prepend=-1) > 0))
+            first, last = some[breaks], some[np.append(breaks[1:], len(some)) - 1]
+            end = int(starts[begin + step]) if begin + step < len(needed) else len(order)
+            chosen = order[starts[begin] : end]
+            bounds = np.append(starts[begin + breaks], end) - starts[begin]
+            needing = Drained(drained.codes[chosen], drained.references[chosen], bounds)
+            yield partitions[breaks], self._read(first, last, continued=False, in_flight=1), needing
+
+    def _pages_within(self, pages: Int64Array, read_bytes: int) -> int:
+        """Return how many of some pages may be read at once."""
+        largest = self._store.largest_page_bytes
+        if len(pages) and largest * 4 > read_bytes:
+            largest = max(self._store.range_bytes(page, page) for page in pages.tolist())
+        return max(1, read_bytes // max(1, largest))
+
+    def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
+        pages = self._store.read(first, last)
+        size_bytes = self._store.ranges_bytes(first, last)
+        self._count(len(first), int((last - first).sum()) + len(first), size_bytes)
+        if isinstance(self._clock, ModelClock):
+            latencies = len(first) / min(in_flight, self._clock.costs.max_in_flight)
+            self._clock.charge(
+                Operations(
+                    seeks=0 if continued else latencies,
+                    continuations=latencies if continued else 0,
+                    bytes_read=size_bytes,
+                )
+            )
+        return pages
+
+    def _count(self, requests: int, pages: int, size_bytes: int) -> None:
+        stats = self._stats
+        with self._lock:
+            stats.read_requests += requests
+            stats.page_reads += pages
+            stats.bytes_read += size_bytes

@@ -1,0 +1,1 @@
+"""Rows of any Arrow schema in slots, and what they take."""

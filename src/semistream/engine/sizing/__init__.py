@@ -1,0 +1,1 @@
+"""Divides a byte budget among the parts of a join."""

@@ -1,0 +1,97 @@
+"""Divides the memory of a join that answers chunk by chunk among its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from semistream.core.budget import MemoryBudget, format_bytes
+from semistream.core.errors import BudgetTooSmallError
+from semistream.core.value_widths import fixed_width
+from semistream.engine.rows.slot_rows import SlotRows
+from semistream.engine.sizing.sizing import fitting_tuples
+from semistream.store.contract import MasterStore
+
+CHUNK_ROW_BYTES = 80
+"""What is noted of each row of a chunk: its code, its place, and the sort of those that are not cached."""
+CACHE_SHARE = 0.4
+"""Nothing waits, so the cache has what a queue would have."""
+PAGE_SHARE = 8
+"""A page may take one part in so many of the memory beside the index."""
+_FOUND_SHARE = 6
+_PIECE_SHARE = 16
+_MAX_PIECE_BYTES = 4_000_000
+_MIN_DIVIDED_BYTES = 512_000
+_SPARE_BYTES = 65_536
+_ENTRY_BYTES = 16  # what admission takes for each entry of the cache
+
+
+@dataclass(frozen=True)
+class OrderedSizes:
+    """What each part of the join may hold."""
+
+    cache_tuples: int
+    cache_variable_bytes: int
+    found_bytes: int
+    """Master rows that were looked up for a chunk and are not cached."""
+    read_bytes: int
+    largest_page_bytes: int
+    """A row that needs a larger page is refused."""
+    piece_bytes: int
+    chunk_bytes: int
+    """Stream rows of a chunk, with what is noted of each."""
+    chunk_rows: int
+
+
+def ordered_sizes(
+    store: MasterStore, budget: MemoryBudget, columns: pa.Schema, *, cache_share: float | None = None
+) -> OrderedSizes:
+    """Return sizes so that what is allocated stays within the budget, and reserve them."""
+    memory, index_bytes = budget.total_bytes, store.index_bytes
+    divided = memory - index_bytes
+    needed = index_bytes + max(_MIN_DIVIDED_BYTES, index_bytes // 3)
+    if memory < needed:
+        raise BudgetTooSmallError(
+            f"A memory of {format_bytes(memory)} is too small for this master table: "
+            f"give at least about {format_bytes(needed * 1.05)}.",
+            needed * 1.05,
+        )
+    largest_page_bytes = divided // PAGE_SHARE
+    cache_bytes = int((CACHE_SHARE if cache_share is None else min(cache_share, CACHE_SHARE)) * divided)
+    found_bytes = divided // _FOUND_SHARE
+    read_bytes = max(min(store.largest_page_bytes, largest_page_bytes), divided // _PIECE_SHARE) + _SPARE_BYTES
+    piece_bytes = min(_MAX_PIECE_BYTES, divided // _PIECE_SHARE)
+    for component, size_bytes in (
+        ("index", index_bytes),
+        ("cache", cache_bytes),
+        ("found rows", found_bytes),
+        ("disk buffer", read_bytes),
+        ("output", 2 * piece_bytes),
+    ):
+        budget.reserve(component, size_bytes)
+    chunk_bytes = budget.free_bytes
+    budget.reserve("input", chunk_bytes)
+    variable_bytes = _variable_bytes(store, columns)
+    cache_tuples = fitting_tuples(cache_bytes, SlotRows.slot_bytes(columns) + 1.25 * variable_bytes + _ENTRY_BYTES)
+    cache_tuples = min(cache_tuples, max(1, store.row_count))
+    return OrderedSizes(
+        cache_tuples=cache_tuples,
+        cache_variable_bytes=int(cache_tuples * 1.25 * variable_bytes),
+        found_bytes=found_bytes,
+        read_bytes=read_bytes,
+        largest_page_bytes=largest_page_bytes,
+        piece_bytes=piece_bytes,
+        chunk_bytes=chunk_bytes,
+        chunk_rows=max(1, chunk_bytes // CHUNK_ROW_BYTES),
+    )
+
+
+def _variable_bytes(store: MasterStore, columns: pa.Schema) -> float:
+    """Estimate what a row of the columns takes beyond fixed widths; only how many rows are cached hangs on it."""
+    if not store.row_count:
+        return 0.0
+    mean = store.range_bytes(0, store.page_count - 1) / store.row_count
+    variable = [field.name for field in store.schema if fixed_width(field.type) is None]
+    rest = max(8.0, mean - sum(fixed_width(field.type) or 0 for field in store.schema)) / max(1, len(variable))
+    return rest * sum(name in variable for name in columns.names)

@@ -1,0 +1,1 @@
+"""Tuples that wait for a read, and for how long."""

@@ -1,0 +1,225 @@
+"""`enrich`: a Spark DataFrame, streaming or not, joined with a master table inside a fixed byte budget."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import StringType, StructField, StructType
+
+from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
+from semistream.core.budget import format_bytes, parse_bytes
+from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
+from semistream.engine.output.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.engine.recipe import Recipe
+from semistream.joining.batches import On, key_pairs
+from semistream.joining.budget_check import check_budget
+from semistream.joining.ordered_session import check_keeps_order
+from semistream.spark.master_types import arrow_schema
+from semistream.spark.partitioning import Partitioning, partitioned
+from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
+from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.worker import Order
+from semistream.store.contract import MasterStore
+from semistream.store.tables import TableAddress, local_path, table_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_STATISTICS = "statistics"
+_SMALLEST_MEMORY = 4_000_000
+_unnamed = itertools.count(1)
+
+
+def enrich(
+    df: DataFrame,
+    master: TableAddress,
+    *,
+    on: On,
+    how: str = "inner",
+    memory: int | str = "64MB",
+    algorithm: str = DEFAULT_ALGORITHM,
+    columns: Sequence[str] | None = None,
+    replace: Mapping[str, str] | None = None,
+    suffix: str | None = None,
+    order: str | None = None,
+    partitioning: Partitioning = "auto",
+    dead_letters: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    pin: tuple[str, int] | Literal[False] | None = None,
+    parameters: Mapping[str, float] | None = None,
+) -> DataFrame:
+    """Return the DataFrame with columns of a master table added; works on streams and on batches.
+
+    Settings, columns, types, names and the master table are checked at once, so that mistakes show here and not in the
+    middle of the stream.
+
+    Args:
+        df: The DataFrame to enrich, streaming or not.
+        master: The master table, or its path. Driver and workers must reach it by the same path.
+        on: The key columns: a name, a list of names, or a mapping from columns of the DataFrame to key columns of the
+            master table.
+        how: "inner", "left", "semi" or "anti".
+        memory: What all joins of one Python worker process may use together: bytes, or a text such as "64MB".
+        algorithm: The name of the join algorithm; `semistream algorithms` lists them.
+        columns: The master columns to add; by default all except the key.
+        replace: A mapping from columns of the DataFrame to the master columns that take their place.
+        suffix: Renames master columns that clash with columns of the DataFrame by adding this text.
+        order: "input" keeps the rows of a task in the order in which they came, "any" lets each leave as soon as it is
+            answered. The default is "input" for DEMANDJOIN; all other algorithms only have "any".
+        partitioning: "auto" shuffles rows by key where that saves more reads than the shuffle costs, "none" never does,
+            and a number always does, into that many partitions.
+        dead_letters: A folder for rows that are too large for the memory, or whose master row is. They are written to
+            Parquet files together with the reason; without a folder, such a row is an error.
+        name: The name of the operator in statistics.
+        pin: Every micro-batch is joined with one version of the master table, and a replay sees that version again.
+            Where Spark does not number micro-batches, as in `foreachBatch`, give the name of the query and the number
+            of the batch. False does without.
+        parameters: Parameters of the algorithm, by name. With order "input" only `cache_share`, `max_windows` and
+            `absent` have an effect, because nothing waits.
+    """
+    check_join_type(how)
+    recipe = algorithm_named(algorithm)
+    recipe.values(parameters)  # checks them
+    chosen_order = _checked_order(order, recipe)
+    memory_bytes = _checked_memory(memory)
+    # By a path that means the same in a worker, whose working directory is another; links in it must stay.
+    table = Path(os.path.abspath(local_path(master)))  # noqa: PTH100
+    spark_schema = StructType(list(df.schema.fields))
+    with table_at(table).open() as store:
+        pairs = key_pairs(on, store)
+        stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
+        plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
+        store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
+        check_budget(
+            memory_bytes,
+            store,
+            plan,
+            stream,
+            recipe=recipe,
+            parameters=parameters,
+            in_order=chosen_order == "input",
+        )
+        output = _output_schema(spark_schema, store, plan)
+        keys = [stream.names.index(key) for key in plan.stream_keys]
+        master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
+        version = store.version
+        spread = partitioned(df.toDF(*_positional("c", len(stream))), [f"c{key}" for key in keys], store, partitioning)
+    inner = StructType(
+        [
+            *(StructField(f"o{index}", field.dataType, True) for index, field in enumerate(output)),
+            StructField(_STATISTICS, StringType(), True),
+        ]
+    )
+    task = EnrichTask(
+        name=_operator_name(name, table),
+        table=table,
+        pin=_pin(pin, None if df.isStreaming else version),
+        algorithm=algorithm,
+        parameters=dict(parameters or {}),
+        order=chosen_order,
+        plan=_by_position(plan, keys),
+        master_schema=master_schema,
+        declared=arrow_schema(inner, ()),
+        memory_bytes=memory_bytes,
+        stream_names=tuple(field.name for field in spark_schema),
+        dead_letters=Path(os.path.abspath(dead_letters)) if dead_letters is not None else None,  # noqa: PTH100
+    )
+    joined = spread.mapInArrow(task, inner)
+    counted = joined.observe(METRIC_PREFIX + task.name, F.collect_list(_STATISTICS).alias(TASKS_FIELD))
+    rows = counted.where(F.col(_STATISTICS).isNull())
+    return rows.select(*(_renamed(f"o{index}", field) for index, field in enumerate(output)))
+
+
+def _checked_memory(memory: int | str) -> int:
+    memory_bytes = parse_bytes(memory)
+    if memory_bytes < _SMALLEST_MEMORY:
+        raise BudgetTooSmallError(
+            f"A memory of {format_bytes(memory_bytes)} is too small for a Spark worker: "
+            f"give at least {format_bytes(_SMALLEST_MEMORY)}."
+        )
+    return memory_bytes
+
+
+def _checked_order(order: str | None, recipe: Recipe) -> Order:
+    if order is None:
+        return "input" if recipe.keeps_order else "any"
+    if order == "input":
+        check_keeps_order(recipe)
+        return "input"
+    if order != "any":
+        raise InvalidSettingError(f"{order!r} is not an order of rows: choose 'any' or 'input'.")
+    return "any"
+
+
+def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> Pin:
+    if pin is None:
+        return Pin(version)
+    if pin is False:
+        return Pin(version, wanted=False)
+    if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and isinstance(pin[1], int)):
+        raise InvalidSettingError(
+            f"{pin!r} is not a valid pin: give the name of the query and the number of the batch."
+        )
+    return Pin(version, *pin)
+
+
+def _operator_name(name: str | None, path: Path) -> str:
+    if name is None:
+        return f"{path.name}-{next(_unnamed)}"
+    if not re.fullmatch(r"[\w.-]{1,100}", name):
+        raise InvalidSettingError(f"{name!r} cannot name an operator: use letters, digits, '.', '_' and '-'.")
+    return name
+
+
+def _output_schema(stream: StructType, store: MasterStore, plan: OutputPlan) -> list[StructField]:
+    """Return the columns of the result; those of the stream keep their metadata, in which watermarks travel."""
+    fields = []
+    for (from_master, index), planned in zip(plan.sources, plan.schema, strict=True):
+        if from_master:
+            column = plan.master_columns[index]
+            fields.append(StructField(planned.name, _spark_type(column, store.schema.field(column).type), True))
+        else:
+            ours = stream.fields[index]
+            fields.append(StructField(ours.name, ours.dataType, True, dict(ours.metadata)))
+    return fields
+
+
+def _spark_type(column: str, data_type: pa.DataType) -> Any:
+    try:
+        return from_arrow_type(data_type)
+    except Exception:
+        raise SemistreamError(
+            f"The master table's column {column!r} is {data_type}, which Spark does not have: "
+            f"leave it out of `columns`, or build the table with another type."
+        ) from None
+
+
+def _by_position(plan: OutputPlan, keys: list[int]) -> OutputPlan:
+    """Return the plan with columns named by their positions: the names of users may be dotted or double."""
+    fields = [field.with_name(f"o{index}").with_nullable(True) for index, field in enumerate(plan.schema)]
+    return OutputPlan(
+        plan.how,
+        pa.schema(fields),
+        plan.sources,
+        plan.master_columns,
+        tuple(f"c{key}" for key in keys),
+        plan.master_keys,
+    )
+
+
+def _positional(letter: str, count: int) -> list[str]:
+    return [f"{letter}{index}" for index in range(count)]
+
+
+def _renamed(column: str, field: StructField) -> Any:
+    return (
+        F.col(column).alias(field.name, metadata=field.metadata) if field.metadata else F.col(column).alias(field.name)
+    )

@@ -1,0 +1,1 @@
+"""From a version to rows: pages are placed, fetched, checked and gathered."""

@@ -1,0 +1,320 @@
+"""A version of a paged table, read page range by page range."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
+from semistream.core.durable_files import read_into
+from semistream.core.errors import CorruptTableError
+from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
+from semistream.store.found_rows import RowReader
+from semistream.store.paged.format.page_columns import PageColumns
+from semistream.store.paged.format.row_layout import RowLayout
+from semistream.store.paged.read.checking import TOO_SHORT, checked_codes
+from semistream.store.paged.read.fetching import announce_extents, read_extents
+from semistream.store.paged.read.open_files import OpenFiles
+from semistream.store.paged.read.page_names import PageNames
+from semistream.store.paged.read.page_set import FilePages
+from semistream.store.paged.read.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
+from semistream.store.paged.read.read_memory import ReadMemory
+from semistream.store.paged.read.row_reader import FileRowReader
+from semistream.store.paged.versions import manifest as manifests
+from semistream.store.paged.versions.locks import Lease
+from semistream.store.paged.versions.manifest import Manifest
+from semistream.store.paged.versions.page_index import PageIndex, parted, read_index
+from semistream.store.paged.versions.unchanged import unchanged_codes
+from semistream.store.sparse_index import SparseIndex
+
+_BLOCK_BYTES = 4096
+"""What offsets, lengths and buffers of direct reads are multiples of."""
+_EXTENTS_AT_ONCE = 256
+"""How many system calls are made before Python may answer a signal."""
+_EXTENTS_TIMED = 32
+_CACHED_SECONDS, _CACHED_BANDWIDTH = 20e-6, 1e9
+"""The first extents of a read take longer than this only if they come from a disk. Then the others are announced, so
+that the disk works on many of them at a time; were they in memory already, that would cost as much as to read them."""
+
+
+class PagedFileStore(MasterStore):
+    """A version of the table in a directory; the current one unless `version` is given.
+
+    A lease keeps the version from being vacuumed until the store is closed. Every page is checked on every read. With
+    `direct` reads go past the page cache of the operating system.
+    """
+
+    def __init__(self, path: str | Path, *, version: int | None = None, direct: bool = False) -> None:
+        self._files: OpenFiles | None = None
+        self._lease: Lease | None = None
+        self.path = Path(path)
+        self._direct = direct
+        self._block_bytes = _BLOCK_BYTES if direct else 1
+        self.manifest, self._entries = self._open(version)
+        self.layout = RowLayout(self.manifest.schema, self.manifest.key)
+        self.schema = self.layout.schema
+        self.key = self.layout.key
+        self.codec = self.layout.codec
+        self.version = self.manifest.version
+        self.row_count = self.manifest.row_count
+        self.page_count = len(self._entries)
+        self.unique = self.manifest.unique
+        self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self._columns = PageColumns(self.layout)
+        self._names = PageNames(self.path, self.manifest, self._entries)
+        self._index = SparseIndex(self._entries.first_codes)
+        self._memory = ReadMemory()
+        ends = self._entries.addresses + self._entries.lengths
+        # A page at which another pread starts, because it does not follow the page before it on the disk.
+        self._breaks = np.flatnonzero(self._entries.addresses[1:] != ends[:-1]).astype(np.int64) + 1
+
+    @property
+    def identity(self) -> str:
+        """What tells this version from all others; stands in its manifest."""
+        return self.manifest.identity
+
+    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:
+        """Say for each code whether it is on the same page as in another version; costs a read of that one's index."""
+        return unchanged_codes(self.path, self.manifest, self._entries, version, identity, codes)
+
+    @property
+    def entries(self) -> PageIndex:
+        """Where each page lies."""
+        return self._entries
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the sparse index and of the places of the pages."""
+        entries = self._entries
+        places = entries.addresses.nbytes + entries.lengths.nbytes + entries.row_counts.nbytes
+        return self._index.size_bytes + places + entries.checksums.nbytes + self._breaks.nbytes
+
+    @property
+    def largest_page_bytes(self) -> int:
+        """The length of the longest page, with the blocks around it if reads are direct."""
+        largest = int(self._entries.lengths.max(initial=0))
+        return largest + 2 * _BLOCK_BYTES if self._direct and largest else largest
+
+    def page_bytes(self) -> Int64Array:
+        """Return the length of each page, with the blocks around it if reads are direct."""
+        lengths: Int64Array = self._entries.lengths.astype(np.int64)
+        return lengths + 2 * _BLOCK_BYTES if self._direct else lengths
+
+    @property
+    def first_codes(self) -> Int64Array:
+        """The first code of each page."""
+        return self._entries.first_codes
+
+    def locate(self, codes: Int64Array) -> Int32Array:
+        """Return the page of each code."""
+        return self._index.locate(codes)
+
+    def range_bytes(self, first_page: int, last_page: int) -> int:
+        """Return the lengths of these pages together, with the blocks around them if reads are direct."""
+        entries = self._entries
+        size = range_bytes(first_page, last_page, entries.addresses, entries.lengths, self._breaks, self._block_bytes)
+        if size < 0:
+            raise self._no_such_pages(first_page, last_page)
+        return int(size)
+
+    def ranges_bytes(self, first_pages: Int64Array, last_pages: Int64Array) -> int:
+        """Return the sum of `range_bytes` over these ranges; some nanoseconds a range."""
+        entries = self._entries
+        first_pages, last_pages = _as_numbers(first_pages), _as_numbers(last_pages)
+        size = ranges_bytes(
+            first_pages, last_pages, entries.addresses, entries.lengths, self._breaks, self._block_bytes
+        )
+        if size < 0:
+            raise self._no_such_pages(first_pages, last_pages)
+        return int(size)
+
+    def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
+        """Read each range by one pread, or by one for each place on the disk if merges have parted it."""
+        return self._fetched(self._placed(first_pages, last_pages))
+
+    def read_pages(self, first_pages: Int64Array, last_pages: Int64Array) -> FilePages:
+        """Read as `read` does and show the bytes of the pages."""
+        return self._fetched(self._placed(first_pages, last_pages))
+
+    def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> PreparedRead:
+        """Return what reads when it is called; all places and the memory are there by then."""
+        placed = self._placed(first_pages, last_pages)
+        return PreparedRead(len(placed.memory), partial(self._fetched, placed))
+
+    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
+        """Return what copies rows out of pages in one loop.
+
+        None if a column is nested, reads are direct, or the table has more files than may be open at once.
+        """
+        gathering, opened = self._columns.gathering(columns), self._files
+        if gathering is None or self._direct or opened is None or not opened.keeps_all:
+            return None
+
+        def raise_fault(page: int) -> None:
+            where = np.array([page], dtype=np.int64)
+            pages = self.read(where, where)
+            pages.take(np.arange(len(pages.codes), dtype=np.int64), columns)
+
+        return FileRowReader(
+            self._entries,
+            self.layout.code_bytes,
+            gathering,
+            max_bytes,
+            files=opened,
+            raise_fault=raise_fault,
+        )
+
+    def close(self) -> None:
+        """Close all files and let the version go."""
+        if self._files is not None:
+            self._files.close()
+        if self._lease is not None:
+            self._lease.release()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _placed(self, first_pages: Int64Array, last_pages: Int64Array) -> PlacedPages:
+        """Work out where pages come from and where to, and take memory for them."""
+        first_pages, last_pages = _as_numbers(first_pages), _as_numbers(last_pages)
+        entries = self._entries
+        count = count_pages(first_pages, last_pages, self.page_count)
+        if count < 0:
+            raise self._no_such_pages(first_pages, last_pages)
+        pages, starts, ends = np.empty((3, count), dtype=np.int64)
+        row_bounds = np.empty(count + 1, dtype=np.int64)
+        bounds = np.empty(len(first_pages) + 1, dtype=np.int64)
+        extents = np.empty((count, 3), dtype=np.int64)
+        extent_count = place_pages(
+            first_pages,
+            last_pages,
+            entries.addresses,
+            entries.lengths,
+            entries.row_counts,
+            self._block_bytes,
+            pages,
+            starts,
+            ends,
+            row_bounds,
+            bounds,
+            extents,
+        )
+        size_bytes = int(extents[extent_count - 1, 1:].sum()) if extent_count else 0
+        return PlacedPages(
+            pages, starts, ends, row_bounds, bounds, extents[:extent_count], self._memory.take(size_bytes)
+        )
+
+    def _fetched(self, placed: PlacedPages) -> FilePages:
+        """Read the bytes of all extents, check the pages and take their codes."""
+        opened = self._files
+        assert opened is not None
+        for first, last, numbers in opened.runs(placed.extents[:, 0]):
+            descriptors = opened.borrow(numbers)
+            try:
+                self._fetch(descriptors, placed.extents, first, last, placed.memory)
+            finally:
+                opened.give_back(numbers)
+        codes = self._checked_codes(placed)
+        return FilePages(
+            self._columns,
+            self._names,
+            pa.py_buffer(placed.memory),
+            placed.pages,
+            placed.starts,
+            placed.ends,
+            placed.row_bounds,
+            codes,
+            placed.bounds,
+            _BLOCK_BYTES if self._direct else 0,
+        )
+
+    def _fetch(self, descriptors: Int32Array, extents: Int64Array, done: int, count: int, memory: UInt8Array) -> None:
+        """Read the bytes of the extents from `done` to before `count`."""
+        is_announced = self._direct
+        while done < count:
+            first, last = done, min(count, done + (_EXTENTS_AT_ONCE if is_announced else _EXTENTS_TIMED))
+            began = time.perf_counter()
+            done = read_extents(descriptors, extents, first, last, memory)
+            if done < last:
+                # Here the end of a file, an error or a signal is told from a short read and answered.
+                self._fetch_one(descriptors, memory, *extents[done].tolist())
+                done += 1
+            if not is_announced:
+                is_announced = True
+                usual_seconds = (last - first) * _CACHED_SECONDS + int(extents[first:last, 1].sum()) / _CACHED_BANDWIDTH
+                if time.perf_counter() - began > usual_seconds:
+                    announce_extents(descriptors, extents, done, count)
+
+    def _fetch_one(self, descriptors: Int32Array, memory: UInt8Array, address: int, length: int, position: int) -> None:
+        file, offset = parted(address)
+        done = read_into(int(descriptors[file]), _writable(memory)[position : position + length], offset)
+        # The file may end inside the last block, but no page reaches behind its end.
+        expected = min(length, self.manifest.files[file].size_bytes - offset)
+        if done < expected:
+            raise CorruptTableError(
+                f"{self._names.file_path(file)} is truncated: expected {expected} bytes from {offset} on, "
+                f"but it has {done}."
+            )
+
+    def _checked_codes(self, placed: PlacedPages) -> Int64Array:
+        memory, expected = placed.memory, self._entries.checksums
+        codes = np.empty(placed.row_bounds[-1], dtype=np.int64)
+        wrong, checksum = checked_codes(
+            memory,
+            memory.view(np.int64),
+            memory.view(np.int32),
+            placed.starts,
+            placed.ends,
+            placed.pages,
+            expected,
+            placed.row_bounds,
+            self.layout.code_bytes,
+            codes,
+        )
+        if wrong == TOO_SHORT:
+            raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
+        if wrong >= 0:
+            page = int(placed.pages[wrong])
+            raise self._names.fault(
+                page,
+                f"damaged: expected the checksum {int(expected[page])}, but it has {checksum}; "
+                "restore the file or build again",
+            )
+        return codes
+
+    def _no_such_pages(self, first_pages: Int64Array | int, last_pages: Int64Array | int) -> IndexError:
+        return IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")
+
+    def _open(self, version: int | None) -> tuple[Manifest, PageIndex]:
+        try:
+            while True:
+                manifest, self._lease = manifests.leased(self.path, version)
+                try:
+                    self._files = OpenFiles(self.path, manifest.files, direct=self._direct)
+                    return manifest, read_index(self.path, manifest)
+                except FileNotFoundError as error:
+                    # Where there are no locks, a vacuum may have removed the version although there is a lease.
+                    if manifest.version in manifests.versions(self.path):
+                        raise CorruptTableError(
+                            f"{error.filename} is missing: version {manifest.version} of {self.path} needs it; "
+                            f"restore it."
+                        ) from None
+                self.close()
+        except BaseException:
+            self.close()
+            raise
+
+
+def _as_numbers(pages: Int64Array) -> Int64Array:
+    # Other types and strides would each compile the kernels anew.
+    return np.ascontiguousarray(pages, dtype=np.int64)
+
+
+def _writable(memory: Any) -> memoryview:
+    return memoryview(memory).cast("B")

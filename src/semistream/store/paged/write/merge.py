@@ -1,0 +1,246 @@
+"""Merges changed rows into a table: pages that they touch are written anew, all others are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.budget import parse_bytes
+from semistream.store.paged.read.paged_file_store import PagedFileStore
+from semistream.store.paged.versions.manifest import Manifest, TableFile
+from semistream.store.paged.versions.new_version import NewVersion
+from semistream.store.paged.versions.page_index import PageIndex, joined
+from semistream.store.paged.write.changes import Changes, aligned_changes, dropped_rows, parted_by_pages
+from semistream.store.paged.write.coding import (
+    Progress,
+    check_columns,
+    coded_deletes,
+    coded_rows,
+    delete_schema,
+    silent,
+)
+from semistream.store.paged.write.compaction import copy_pages, files_to_fold, live_bytes_of
+from semistream.store.paged.write.duplicates import DuplicateFilter, whole_codes
+from semistream.store.paged.write.packing import codes_of
+from semistream.store.paged.write.row_sources import open_source
+from semistream.store.paged.write.sorting import ExternalSort, piece_bytes_for
+from semistream.store.paged.write.writer import AppendFile, PageWriter
+
+
+def merge(
+    path: str | Path,
+    upserts: Any = None,
+    deletes: Any = None,
+    *,
+    memory: int | str = "256MB",
+    progress: Progress | None = None,
+) -> int:
+    """Delete rows by key, then insert or replace rows by key, as the next version; return the number of the version.
+
+    Upserts have the columns of the table (others are ignored), deletes its key columns. Of several upserts of a key the
+    last one counts, but a table built with "all" keeps them all, in place of every row that the key had. A merge that
+    changes nothing makes no version.
+    """
+    memory_bytes = parse_bytes(memory)
+    with NewVersion(Path(path)) as version, PagedFileStore(path) as old, ExitStack() as cleanup:
+        # Half of the memory sorts the upserts, half the deletes; the merge itself comes after both.
+        arriving = ArrivingChanges(version, old, memory_bytes // 2, progress or silent, cleanup)
+        filtering = DuplicateFilter(old.layout, "all" if old.manifest.on_duplicate == "all" else "latest")
+        changes = arriving.upserts(upserts), arriving.deletes(deletes)
+        return apply_changes(version, old, filtering, *changes, memory_bytes, progress or silent)
+
+
+def apply_changes(
+    version: NewVersion,
+    old: PagedFileStore,
+    filtering: DuplicateFilter,
+    upserts: Iterable[pa.RecordBatch],
+    deletes: Iterable[pa.RecordBatch],
+    memory_bytes: int,
+    progress: Progress,
+) -> int:
+    """Write the pages that sorted coded changes touch, commit them, and return the number of the version."""
+    writer = PageWriter(version.data_path, old.layout, old.manifest.page_bytes)
+    try:
+        task = _Merge(old, writer, progress)
+        for changes in aligned_changes(filtering.filtered(upserts), whole_codes(deletes)):
+            for part in parted_by_pages(changes, old, max(1 << 16, memory_bytes // 8)):
+                task.apply(part)
+        task.finish()
+        written = writer.write_rest()
+        if not task.rewritten.any() and not writer.row_count:
+            writer.discard()
+            return old.version
+        described, index = _merged(old, task.rewritten, writer, written)
+        if described.files and described.files[-1].name == written.path.name:
+            written.finish()
+        else:
+            writer.discard()
+    finally:
+        writer.close()
+    unique = old.manifest.unique and not filtering.kept_duplicates
+    return version.commit(replace(described, unique=unique), index)
+
+
+def _merged(
+    old: PagedFileStore, rewritten: BoolArray, writer: PageWriter, written: AppendFile
+) -> tuple[Manifest, PageIndex]:
+    """Return the files and the index of the next version: pages that stay, that were copied, and that are new."""
+    manifest = old.manifest
+    live_bytes = live_bytes_of(old.entries.chosen(np.flatnonzero(~rewritten)), len(manifest.files))
+    folded = files_to_fold(live_bytes, [file.name for file in manifest.files], written.size_bytes)
+    copied = ~rewritten & folded[old.entries.files]
+    kept = old.entries.chosen(np.flatnonzero(~rewritten & ~copied))
+    used = np.unique(kept.files)
+    new_numbers = np.zeros(len(manifest.files), dtype=np.int64)
+    new_numbers[used] = np.arange(len(used))
+    index = kept.renumbered(new_numbers)
+    files = [manifest.files[number] for number in used.tolist()]
+    copies = dict(manifest.copied)
+    if writer.row_count:
+        index = joined(index, writer.index(len(files)))
+    if copied.any():
+        copies[written.path.name] = written.size_bytes
+        index = joined(index, copy_pages(old, np.flatnonzero(copied), written, len(files)))
+    if writer.row_count or copied.any():
+        files.append(TableFile(written.path.name, written.size_bytes))
+    return replace(manifest, files=tuple(files), copied=copies), index
+
+
+class ArrivingChanges:
+    """Opens and sorts the changes; their columns are checked before anything is written."""
+
+    def __init__(
+        self, version: NewVersion, old: PagedFileStore, memory_bytes: int, progress: Progress, cleanup: ExitStack
+    ) -> None:
+        self._version = version
+        self._layout = old.layout
+        self._memory_bytes = memory_bytes
+        self._piece_bytes = piece_bytes_for(memory_bytes)
+        self._progress = progress
+        self._cleanup = cleanup
+
+    def upserts(self, data: Any) -> Iterator[pa.RecordBatch]:
+        """Return the coded rows to insert or replace, sorted when the first one is asked for."""
+        if data is None:
+            return iter(())
+        source = open_source(data)
+        check_columns(self._layout, source.schema)
+        rows = coded_rows(self._layout, source, self._piece_bytes)
+        return self._sorted(rows, self._layout.coded_schema, "upserts", source.row_count)
+
+    def deletes(self, data: Any) -> Iterator[pa.RecordBatch]:
+        """Return the codes and keys to delete, sorted when the first one is asked for."""
+        if data is None:
+            return iter(())
+        source = open_source(data)
+        schema = delete_schema(self._layout, source.schema)
+        rows = coded_deletes(self._layout, source, schema, self._piece_bytes)
+        return self._sorted(rows, schema, "deletes", source.row_count)
+
+    def _sorted(
+        self, rows: Iterator[pa.RecordBatch], schema: pa.Schema, what: str, total: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        sort = ExternalSort(self._version.directory, f"{self._version.token}-{what}", schema, self._memory_bytes)
+        self._cleanup.callback(sort.close)
+
+        def rows_in_order() -> Iterator[pa.RecordBatch]:
+            done = 0
+            for piece in rows:
+                done += piece.num_rows
+                self._progress(f"reading {what}", done, total)
+                sort.add(piece)
+            yield from sort.sorted_rows()
+
+        return rows_in_order()
+
+
+class _Merge:
+    """Reads the pages that changes touch, in order, and writes what they become.
+
+    Rows of the last touched page whose codes are above those of the changes so far are carried along, since the next
+    changes may fall between them.
+    """
+
+    def __init__(self, old: PagedFileStore, writer: PageWriter, progress: Progress) -> None:
+        self._old = old
+        self._layout = old.layout
+        self._writer = writer
+        self._progress = progress
+        self._carried = _no_rows(self._layout.coded_schema)
+        self._last_read = -1
+        self._last_written = -1
+        self._done = 0
+        self.rewritten = np.zeros(old.page_count, dtype=np.bool_)
+
+    def apply(self, changes: Changes) -> None:
+        """Apply changes whose codes are above all before and complete up to `changes.last_code`."""
+        rows = self._touched_rows(changes)
+        codes = codes_of(rows)
+        count = int(np.searchsorted(codes, changes.last_code, side="right"))
+        entered = self._pages(codes_of(self._carried)[:1])
+        now, left = rows.slice(0, count), rows.slice(count)
+        dropped = dropped_rows(self._layout, now, changes)
+        now_pages = self._pages(codes_of(now))
+        upserted = self._pages(codes_of(changes.upserts))
+        changed = np.unique(np.concatenate([upserted, now_pages[dropped], entered]))
+        # A page on which deletes found nothing stays as it is; if later changes touch it, it is read again.
+        survivors = now.filter(pa.array(~dropped & np.isin(now_pages, changed)))
+        self._write(_in_order(survivors, changes.upserts))
+        self._carried = left if np.isin(self._pages(codes_of(left)[:1]), changed).any() else left.slice(0, 0)
+        if len(changed):
+            self._last_read = int(changed[-1])
+        self.rewritten[changed] = True
+        self._done += changes.upserts.num_rows + changes.deletes.num_rows
+        self._progress("merging", self._done, None)
+
+    def finish(self) -> None:
+        """Write the rows that were carried along."""
+        self._write(self._carried)
+
+    def _touched_rows(self, changes: Changes) -> pa.RecordBatch:
+        pages = np.unique(self._pages(changes.codes))
+        pages = pages[pages > self._last_read]
+        if not len(pages):
+            return self._carried
+        starts = np.flatnonzero(np.diff(pages, prepend=-2) > 1)
+        ends = np.append(starts[1:], len(pages)) - 1
+        touched = self._old.read(pages[starts], pages[ends])
+        columns = touched.take(np.arange(len(touched.codes)), self._layout.order).columns
+        read = pa.RecordBatch.from_arrays([pa.array(touched.codes), *columns], schema=self._layout.coded_schema)
+        return pa.concat_batches([self._carried, read])
+
+    def _pages(self, codes: Int64Array) -> Int64Array:
+        if not self._old.page_count:
+            return np.zeros(0, dtype=np.int64)
+        return self._old.locate(codes).astype(np.int64)
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        if not rows.num_rows:
+            return
+        pages = self._pages(codes_of(rows))
+        if not len(pages):
+            self._writer.add(rows)
+            return
+        # A new page must not reach over an old one that stays.
+        breaks = np.diff(pages, prepend=self._last_written) > 1
+        self._last_written = int(pages[-1])
+        self._writer.add(rows, breaks)
+
+
+def _in_order(survivors: pa.RecordBatch, upserts: pa.RecordBatch) -> pa.RecordBatch:
+    if not survivors.num_rows or not upserts.num_rows:
+        return survivors if survivors.num_rows else upserts
+    codes = np.concatenate([codes_of(survivors), codes_of(upserts)])
+    return pa.concat_batches([survivors, upserts]).take(pa.array(np.argsort(codes, kind="stable")))
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

@@ -1,0 +1,121 @@
+"""Writes the pages of a new version into a new data file."""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from semistream.core import durable_files as files
+from semistream.core.arrays import BoolArray
+from semistream.core.errors import RowTooLargeError
+from semistream.store.paged.format import layout
+from semistream.store.paged.format.page import encode_within
+from semistream.store.paged.format.row_layout import RowLayout
+from semistream.store.paged.versions.manifest import TableFile
+from semistream.store.paged.versions.page_index import PageIndex, address
+from semistream.store.paged.write.packing import PagePacker
+
+_FLUSH_BYTES = 1 << 20
+
+
+class AppendFile:
+    """A new file that blocks of bytes are appended to, by few large writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size_bytes = 0
+        self.descriptor = files.open_new(path)
+        self._pending: list[bytes | memoryview] = []
+        self._pending_bytes = 0
+
+    def append(self, block: bytes | pa.Buffer) -> int:
+        """Append a block and return its offset."""
+        offset = self.size_bytes
+        self._pending.append(memoryview(block))
+        self._pending_bytes += len(block)
+        self.size_bytes += len(block)
+        if self._pending_bytes >= _FLUSH_BYTES:
+            self.flush()
+        return offset
+
+    def flush(self) -> None:
+        """Hand all blocks to the system."""
+        if self._pending:
+            files.write_all(self.descriptor, b"".join(self._pending))
+            self._pending.clear()
+            self._pending_bytes = 0
+
+    def finish(self) -> TableFile:
+        """Force the file to the disk, close it and return its entry for the manifest."""
+        self.flush()
+        files.sync(self.descriptor)
+        self.close()
+        return TableFile(self.path.name, self.size_bytes)
+
+    def close(self) -> None:
+        """Close the file without flushing it."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            files.close(descriptor)
+
+    def discard(self) -> None:
+        """Close and remove the file."""
+        self.close()
+        files.remove_if_possible(self.path)
+
+
+class PageWriter:
+    """Packs sorted coded rows into pages of one new data file and remembers where they are."""
+
+    def __init__(self, path: Path, row_layout: RowLayout, page_bytes: int) -> None:
+        self.path = path
+        self.row_count = 0
+        self._page_bytes = page_bytes
+        self._packer = PagePacker(row_layout, page_bytes)
+        self._file = AppendFile(path)
+        self._file.append(layout.encode_header(layout.PAGES_MAGIC, layout.FileHeader()))
+        self._entries = array("q")
+
+    def add(self, coded: pa.RecordBatch, breaks: BoolArray | None = None) -> None:
+        """Write the next rows; codes must not be smaller than those before."""
+        self._write(self._packer.add(coded, breaks))
+
+    def write_rest(self) -> AppendFile:
+        """Write all rows that are still held, and return the file, so that more may be appended to it."""
+        self._write(self._packer.finish())
+        return self._file
+
+    def finish(self) -> TableFile:
+        """Write what is left, force the file to the disk and return its entry for the manifest."""
+        return self.write_rest().finish()
+
+    def close(self) -> None:
+        """Close the file, whole or not."""
+        self._file.close()
+
+    def discard(self) -> None:
+        """Remove the file."""
+        self._file.discard()
+
+    def index(self, file_number: int) -> PageIndex:
+        """Return the entries of all pages, in a data file of this number."""
+        first_codes, offsets, *others = np.array(self._entries, dtype=np.int64).reshape(-1, 5).T.copy()
+        lengths, row_counts, checksums = (column.astype(np.uint32) for column in others)
+        return PageIndex(first_codes, address(file_number, offsets), lengths, row_counts, checksums)
+
+    def _write(self, pages: Iterable[tuple[int, pa.RecordBatch]]) -> None:
+        for first_code, rows in pages:
+            page = encode_within(rows, self._page_bytes)
+            if page.size > layout.LARGEST_PAGE_BYTES:
+                raise RowTooLargeError(
+                    f"The {rows.num_rows} rows of one key need {page.size} bytes, but a page has at most "
+                    f"{layout.LARGEST_PAGE_BYTES}: make the rows smaller."
+                )
+            offset = self._file.append(page)
+            self._entries.extend((first_code, offset, page.size, rows.num_rows, zlib.crc32(page)))
+            self.row_count += rows.num_rows

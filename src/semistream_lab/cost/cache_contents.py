@@ -1,0 +1,207 @@
+"""Which master tuples a cache that learns holds, and the reads for what it does not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from semistream.core.arrays import Float64Array, Int64Array
+from semistream.policies.caching import AboveRate, AboveThreshold
+from semistream.policies.contract import Admission, PageChoice
+from semistream_lab.cost.key_shares import KeyShares
+from semistream_lab.cost.poisson import mixed_poisson_at_least, poisson_at_least, poisson_at_least_by_part
+from semistream_lab.cost.read_frequencies import PageReads, reads_by
+from semistream_lab.cost.root import where_rising_meets
+
+_FIRST_STEP = 0.5
+_STEP_GROWTH = 1.25
+_FIRST_WINDOW = 1.5
+"""How many queues of the stream have come when a page group is read first, one to two; chosen by measurements."""
+_PARTS = 8
+_ROUNDS_OF_LEAVING = 3
+_STEADY_QUEUES = 1e5
+_MAX_CACHED = 1 - 1e-9
+"""A chance never becomes certainty, so that there is always a tuple to read for."""
+_LOSS_OF_LEAST_FREQUENT = 0.09
+"""The part of a cache that overwrites its least frequent which newcomers hold in turn; measured, not derived."""
+
+
+@dataclass(frozen=True)
+class CachedState:
+    """What the cache answers over a run, and the reads for what it does not."""
+
+    share: float  # p_N
+    tuples_per_read: float  # w_S
+    """The tuples that leave the queue by one read."""
+    rows_per_read: float  # d
+
+
+@dataclass(frozen=True)
+class LearningCache:
+    """A cache that master tuples enter by their matches in a read, and leave when others need their place.
+
+    A key that is not cached enters when more than a threshold of its tuples wait at a read of its page group; their
+    number has Poisson's law, its mean being the key's share times the tuples of the stream since the last read. While
+    the cache has room nothing leaves. Once it is full, overwriting at random lets each cached key stay for an
+    exponential time, the same for all keys and such that the cache stays full; overwriting the least frequent leaves
+    the most frequent keys that have entered.
+    """
+
+    shares: KeyShares
+    bounds: Int64Array
+    choice: PageChoice
+    admission: AboveThreshold | AboveRate
+    at_random: bool
+    """A full cache overwrites at random, and not the least frequent."""
+    capacity: int  # h_R
+    slots: int  # h_S
+    handover_slots: int = 0  # i_B
+
+    def over(self, start: float, end: float) -> CachedState:
+        """Return the mean from `start` to `end`, both counted in queues of tuples that left through the disk phase.
+
+        With an infinite end it is the steady state.
+        """
+        if np.isinf(end):
+            start, end = _STEADY_QUEUES, _STEADY_QUEUES * 1.0001
+        cached = self._after_first_reads()
+        passed, step = _FIRST_STEP, _FIRST_STEP
+        tuples = reads_made = rows_read = 0.0
+        rows = np.diff(self.bounds).astype(np.float64)
+        missed, reads = self._reads(cached, np.zeros_like(cached))
+        while passed < end * (1 - 1e-9):
+            border = start if passed < start * (1 - 1e-9) else end
+            step = min(step, border - passed)
+            if passed >= start * (1 - 1e-9):
+                step = min(step, (end - start) / _PARTS)
+            # The step is made twice, the second time with what the first says of its end: Heun's rule.
+            ahead, ramp = self._step(cached, missed, reads, step * self.slots / missed)
+            now_missed, now_reads = self._reads(ahead, ramp)
+            halfway = 0.5 * (missed + now_missed)
+            cached, ramp = self._step(cached, halfway, reads.mixed(now_reads), step * self.slots / halfway)
+            now_missed, now_reads = self._reads(cached, ramp)
+            if passed >= start * (1 - 1e-9):
+                # The mean of both ends of a step: with one end alone all that is learned would come late.
+                for part_missed, part in ((missed, reads), (now_missed, now_reads)):
+                    made = 0.5 * step / part.tuples_per_read
+                    tuples += 0.5 * step / part_missed
+                    reads_made += made
+                    rows_read += made * part.mean(rows)
+            missed, reads = now_missed, now_reads
+            passed += step
+            step *= _STEP_GROWTH
+        queue = end - start
+        return CachedState(1 - queue / tuples, queue / reads_made, rows_read / reads_made)
+
+    def _after_first_reads(self) -> Float64Array:
+        """Return the chances when the tuples that filled the queue have left; what is asked for most is read first."""
+        slots = np.full(len(self.shares.group_sizes), float(self.slots))
+        means = self.shares.group_shares / self.shares.group_sizes * slots * _FIRST_WINDOW
+        entered = poisson_at_least(_wanted(self.admission, 2 * slots, self.slots), means)
+        held = np.cumsum(entered * self.shares.group_sizes)
+        return np.where(held <= self.capacity, np.minimum(entered, _MAX_CACHED), 0.0)
+
+    def _reads(self, cached: Float64Array, ramp: Float64Array) -> tuple[float, PageReads]:
+        """Return the share of the stream that the cache misses, and the reads for it."""
+        shares = self.shares
+        missed = shares.missed_by_page_group(self.bounds, cached)
+        total = float(missed.sum())
+        if shares.sorted:
+            steady = shares.missed_by_page_group(self.bounds, 1 - (1 - cached) * (1 - ramp))
+            ramps = np.clip(1 - steady / np.maximum(missed, 1e-300), 0.0, 1.0)
+        else:
+            missing = shares.group_shares * (1 - cached)
+            ramps = np.full(len(missed), float((missing * ramp).sum() / missing.sum()))
+        # Tuples that were handed over before their key was cached still enter after its read. By a part δ of a cycle
+        # late, what grows evenly waits for 1/3 + δ(1 − δ) of it.
+        late = min(0.5, self.handover_slots / (2 * self.slots))
+        ramps *= max(0.0, 1.0 - 6.0 * late * (1.0 - late))
+        return total, reads_by(self.choice, missed / total, self.slots, ramps)
+
+    def _step(
+        self, cached: Float64Array, missed: float, reads: PageReads, tuples: float
+    ) -> tuple[Float64Array, Float64Array]:
+        """Return the chances of keys to be cached after `tuples` more of the stream, and how their misses ramp up."""
+        shares = self.shares
+        if shares.sorted:
+            place = shares.page_group_of_groups(self.bounds)
+            between = 1 / np.maximum(reads.rates[place], 1e-30)
+            free, most = reads.free[place], reads.most[place]
+            free_part, memoryless = reads.free_part[place], reads.memoryless[place]
+        else:
+            between = np.full(len(cached), len(reads.rates) / reads.rates.sum())
+            free, most, free_part, memoryless = (
+                np.full(len(cached), reads.mean(values))
+                for values in (reads.free, reads.most, reads.free_part, reads.memoryless)
+            )
+        wanted = _wanted(self.admission, between, self.slots)
+        window = between / missed
+        of_stream = shares.group_shares / shares.group_sizes
+        means = of_stream * window
+        enters = mixed_poisson_at_least(wanted, means * (1 - free_part), of_stream * free / missed, most)
+        # From an overwriting to the next read it is a random part of a cycle; if cycles have no memory, a whole one.
+        rest = 0.5 * (1 + memoryless)
+        late = self.handover_slots / between
+
+        def outside_cache(overwritten: Float64Array) -> Float64Array:
+            """Return how many cycles a key is not cached, `overwritten` being the chance to leave within a cycle."""
+            first = _enters_first(wanted, means, np.minimum(late, 1.0), overwritten)
+            first = (1 - memoryless) * first + memoryless * enters
+            visits: Float64Array = rest + np.maximum(late - 1, 0.0) + (1 - first) / np.maximum(enters, 1e-12)
+            return visits
+
+        outside = outside_cache(np.zeros(len(cached)))
+
+        def after(pace: Float64Array, leaving: float) -> Float64Array:
+            limit = pace / (pace + leaving)
+            kept: Float64Array = limit + (cached - limit) * np.exp(-pace - leaving)
+            return kept
+
+        def held(minus_log_leaving: float) -> float:
+            return float((shares.group_sizes * after(pace, float(np.exp(-minus_log_leaving)))).sum())
+
+        chances = np.minimum(after(tuples / window * np.maximum(enters, 1e-12), 0.0), _MAX_CACHED)
+        if float((shares.group_sizes * chances).sum()) <= self.capacity:
+            return chances, rest * (1 - memoryless) / outside
+        if self.at_random:
+            for _ in range(_ROUNDS_OF_LEAVING if self.handover_slots else 1):
+                pace = tuples / (window * outside)
+                leaving = float(np.exp(-where_rising_meets(held, self.capacity, -25.0, 40.0, precision=1e-7)))
+                if self.handover_slots:
+                    outside = outside_cache(-np.expm1(-leaving * window / tuples))
+            chances = np.minimum(after(pace, leaving), _MAX_CACHED)
+        else:
+            kept = np.cumsum(shares.group_sizes * chances) <= (1 - _LOSS_OF_LEAST_FREQUENT) * self.capacity
+            chances = np.where(kept, chances, 0.0)
+        return chances, rest * (1 - memoryless) / outside
+
+
+def _enters_first(
+    wanted: Float64Array, means: Float64Array, late: Float64Array, overwritten: Float64Array
+) -> Float64Array:
+    """Return the chance that a key enters again with the first read after it was overwritten.
+
+    It was overwritten at a random moment of a cycle. The read does not see what came in the last part `late` of the
+    cycle, which is still being handed over. If the key had entered at the cycle's start, it does see what was handed
+    over just then.
+    """
+    seen = 1 - late
+    first = seen * poisson_at_least_by_part(wanted, means * seen)
+    if not late.any():
+        return first
+    before = means * late
+    again = poisson_at_least_by_part(wanted, means) - late * poisson_at_least_by_part(wanted, before)
+    again += late * poisson_at_least(wanted, before)
+    chance: Float64Array = (1 - overwritten) * first + overwritten * again
+    return chance
+
+
+def _wanted(admission: Admission, between: Float64Array, slots: int) -> Float64Array:
+    """Return how many tuples of a key must wait so that it enters."""
+    if isinstance(admission, AboveRate):
+        limit = np.maximum(1.0, admission.threshold * np.minimum(1.0, between / (2 * slots)))
+        wanted: Float64Array = np.floor(limit) + 1
+        return wanted
+    assert isinstance(admission, AboveThreshold)
+    return np.full(len(between), np.floor(admission.threshold) + 1)
