@@ -106,7 +106,7 @@ def measure(
         operations = copy(clock.operations) if isinstance(clock, ModelClock) else None
         least = min(queues * assembly.sizes.waiting_slots, max_tuples) if fills_a_queue else 0
         moments = [(0, 0.0)]
-        scan = max(1, assembly.reader.partition_count) if whole_scans else 1
+        scan = max(1, assembly.reader.page_group_count) if whole_scans else 1
         for _ in rounds:
             done = stats.tuples_out - before.tuples_out
             moments.append((done, clock.now() - started))

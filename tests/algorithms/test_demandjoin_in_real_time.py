@@ -18,8 +18,8 @@ from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.phases.stream_input import KeyInput
-from semistream.engine.reading.group_reader import PartitionReader
-from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.reading.group_reader import PageGroupReader
+from semistream.engine.reading.page_groups import PageGroups
 from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.engine.sizing.buffer_shares import RunBuffers, run_buffers_for
 from semistream.engine.sizing.sizing import Sizes
@@ -35,12 +35,12 @@ def sizes_of(rows: int, clock: Clock, accounting: str) -> Sizes:
 
 
 @pytest.mark.parametrize("accounting", ["papers", "real"])
-def test_partitions_of_large_tables_are_larger_in_real_time_alone(accounting: str) -> None:
+def test_page_groups_of_large_tables_are_larger_in_real_time_alone(accounting: str) -> None:
     real_time, modelled = (sizes_of(1_500_000, clock, accounting) for clock in (WallClock(), ModelClock(SSD)))
     assert real_time.pages_per_read > modelled.pages_per_read == 1
 
 
-def test_small_tables_have_small_partitions_in_real_time_too() -> None:
+def test_small_tables_have_small_page_groups_in_real_time_too() -> None:
     assert sizes_of(100_000, WallClock(), "real").pages_per_read == 1
 
 
@@ -71,14 +71,14 @@ def hits_of_the_last(count: int, keys: np.ndarray) -> float:
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     cache = assembly.cache
     assert isinstance(cache, CachedTuples)
-    dozed = False
+    was_sampled = False
     before = JoinStats()
     for _ in loop.rounds():
-        dozed |= cache.is_dozing
+        was_sampled |= cache.is_sampled
         if assembly.stats.tuples_in <= len(keys) - count:
             before = copy(assembly.stats)
     loop.close()
-    assert dozed == (keys is not SKEWED)
+    assert was_sampled == (keys is not SKEWED)
     last = assembly.stats.since(before)
     return last.cache_hits / last.tuples_out
 
@@ -87,7 +87,7 @@ KEYS = 100_000
 SKEWED = ZipfKeys(KEYS, 1.0, seed=1, ranks="shuffled").draw(400_000)
 
 
-def test_a_cache_that_dozes_finds_out_that_the_stream_has_become_skewed() -> None:
+def test_a_cache_that_is_sampled_finds_out_that_the_stream_has_become_skewed() -> None:
     even = ZipfKeys(KEYS, 0.0, seed=1).draw(400_000)
     from_the_start = hits_of_the_last(100_000, SKEWED)
     assert from_the_start > 0.3
@@ -100,7 +100,7 @@ def test_the_memory_of_all_reads_that_are_under_way_is_counted(accounting: str, 
         budget = MemoryBudget("50MB")
         store = MemoryStore.of_codes(1_500_000, row_bytes=120)
         sizes = Assembly(ALGORITHMS["demandjoin"], store, budget, clock, accounting=accounting).sizes
-        read_bytes = store.range_bytes(0, sizes.pages_per_read - 1) * sizes.run_partitions
+        read_bytes = store.range_bytes(0, sizes.pages_per_read - 1) * sizes.run_page_groups
         assert budget.by_component()["disk buffer"] >= (reads + spare) * read_bytes
 
 
@@ -109,7 +109,7 @@ def test_only_short_runs_are_parted_among_threads(row_bytes: int, reads: int) ->
     rows = pa.table({"key": np.arange(200, dtype=np.int64)})
     store = FaultyStore(MemoryStore(rows, "key", rows_per_page=5, row_bytes=row_bytes))
     stats = JoinStats()
-    ahead = ReadAhead(PartitionReader(store, Partitions(store, 1), WallClock(), stats), WallClock(), in_flight=4)
+    ahead = ReadAhead(PageGroupReader(store, PageGroups(store, 1), WallClock(), stats), WallClock(), in_flight=4)
     pages, _ = ahead.read(np.array([1, 5]), [])
     ahead.close()
     assert pages.codes.tolist() == [*range(5, 10), *range(25, 30)]

@@ -15,8 +15,8 @@ from semistream.engine.waiting.waits import Waits
 from semistream.policies.phasing import Refill
 
 
-def enter(entrance: QueueEntrance | Handover, codes: list[int], partition: int = 0) -> None:
-    entrance.enter(np.array(codes), np.full(len(codes), partition, dtype=np.int32), np.array(codes))
+def enter(entrance: QueueEntrance | Handover, codes: list[int], page_group: int = 0) -> None:
+    entrance.enter(np.array(codes), np.full(len(codes), page_group, dtype=np.int32), np.array(codes))
 
 
 def test_what_is_taken_counts_from_the_last_read_on() -> None:

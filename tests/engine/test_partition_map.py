@@ -1,4 +1,4 @@
-"""Partitions: neighbouring pages that one read brings."""
+"""Page groups: neighbouring pages that one read brings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.reading.page_groups import PageGroups
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
@@ -32,26 +32,26 @@ def table(pages: int) -> MemoryStore:
     return MemoryStore(pa.table({"id": np.arange(pages * 4)}), "id", rows_per_page=4)
 
 
-def assert_is_a_map(partitions: Partitions, store: MasterStore) -> None:
-    first, last = partitions.pages_of(np.arange(partitions.count))
+def assert_is_a_map(page_groups: PageGroups, store: MasterStore) -> None:
+    first, last = page_groups.pages_of(np.arange(page_groups.count))
     covered = [page for a, b in zip(first.tolist(), last.tolist(), strict=True) for page in range(a, b + 1)]
     assert covered == list(range(store.page_count))
     codes = np.arange(store.row_count)
-    home = partitions.locate(codes)
+    home = page_groups.locate(codes)
     pages = store.locate(codes)
     assert ((first[home] <= pages) & (pages <= last[home])).all()
-    far = partitions.locate(np.array([-(2**63), 2**63 - 1]))
-    assert far.tolist() == [0, partitions.count - 1]
+    far = page_groups.locate(np.array([-(2**63), 2**63 - 1]))
+    assert far.tolist() == [0, page_groups.count - 1]
 
 
 @pytest.mark.parametrize("pages", [1, 2, 7, 12])
 @pytest.mark.parametrize("together", [1, 2, 5, 12])
 def test_even_pages_are_grouped_by_number(pages: int, together: int) -> None:
     store = table(pages)
-    partitions = Partitions(store, together, largest_bytes=10**6)
-    assert partitions.count == -(-pages // together)
-    assert partitions.unreadable(np.arange(partitions.count, dtype=np.int32)) is None
-    assert_is_a_map(partitions, store)
+    page_groups = PageGroups(store, together, largest_bytes=10**6)
+    assert page_groups.count == -(-pages // together)
+    assert page_groups.unreadable(np.arange(page_groups.count, dtype=np.int32)) is None
+    assert_is_a_map(page_groups, store)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -60,13 +60,13 @@ def test_uneven_pages_are_grouped_by_bytes(seed: int) -> None:
     sizes = np.where(random.random(40) < 0.1, random.integers(5000, 9000, 40), random.integers(80, 120, 40))
     sizes[0 if seed % 2 else -1] = 20_000
     store = UnevenStore(table(40), sizes.tolist())
-    partitions = Partitions(store, 3, largest_bytes=7000)
-    assert_is_a_map(partitions, store)
+    page_groups = PageGroups(store, 3, largest_bytes=7000)
+    assert_is_a_map(page_groups, store)
     wanted = int(sizes.mean() * 3)
-    unreadable = partitions.unreadable(np.arange(partitions.count, dtype=np.int32))
+    unreadable = page_groups.unreadable(np.arange(page_groups.count, dtype=np.int32))
     assert unreadable is not None
-    for number in range(partitions.count):
-        first, last = (int(pages[0]) for pages in partitions.pages_of(np.array([number])))
+    for number in range(page_groups.count):
+        first, last = (int(pages[0]) for pages in page_groups.pages_of(np.array([number])))
         size = store.range_bytes(first, last)
         assert first == last or size <= wanted
         assert bool(unreadable[number]) == (first == last and size > 7000)
@@ -74,6 +74,6 @@ def test_uneven_pages_are_grouped_by_bytes(seed: int) -> None:
 
 def test_a_table_of_pages_that_are_all_too_large_has_nothing_to_read() -> None:
     store = UnevenStore(table(3), [900, 900, 900])
-    partitions = Partitions(store, 1, largest_bytes=500)
-    assert_is_a_map(partitions, store)
-    assert partitions.unreadable(np.arange(3, dtype=np.int32)).tolist() == [True] * 3
+    page_groups = PageGroups(store, 1, largest_bytes=500)
+    assert_is_a_map(page_groups, store)
+    assert page_groups.unreadable(np.arange(3, dtype=np.int32)).tolist() == [True] * 3

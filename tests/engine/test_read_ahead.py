@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from semistream.core.clock import ModelClock, WallClock
 from semistream.core.costs import SSD
 from semistream.core.stats import JoinStats
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
 from semistream.engine.reading.measured_costs import MeasuredCosts
-from semistream.engine.reading.page_groups import Partitions, Runs
+from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore
@@ -28,7 +28,7 @@ from semistream.testing.faults import InjectedFaultError
 
 PAGES, ROWS_PER_PAGE = 40, 5
 fixed = settings(max_examples=60, deadline=None, derandomize=True, print_blob=True)
-some_partitions = st.sets(st.integers(0, PAGES - 1), min_size=1).map(
+some_page_groups = st.sets(st.integers(0, PAGES - 1), min_size=1).map(
     lambda numbers: np.array(sorted(numbers), dtype=np.int64)
 )
 
@@ -39,12 +39,12 @@ def table(row_bytes: int = 8) -> MemoryStore:
     return MemoryStore(rows, "key", rows_per_page=ROWS_PER_PAGE, row_bytes=row_bytes)
 
 
-def reader_of(store: MasterStore) -> PartitionReader:
-    return PartitionReader(store, Partitions(store, 1), WallClock(), JoinStats())
+def reader_of(store: MasterStore) -> PageGroupReader:
+    return PageGroupReader(store, PageGroups(store, 1), WallClock(), JoinStats())
 
 
-def runs_of(partitions: np.ndarray) -> Runs:
-    return Partitions(table(), 1).runs(partitions)
+def runs_of(page_groups: np.ndarray) -> Runs:
+    return PageGroups(table(), 1).runs(page_groups)
 
 
 def assert_same(found: PageSet, expected: PageSet) -> None:
@@ -54,7 +54,7 @@ def assert_same(found: PageSet, expected: PageSet) -> None:
 
 @fixed
 @given(
-    st.lists(some_partitions, min_size=1, max_size=4),
+    st.lists(some_page_groups, min_size=1, max_size=4),
     st.integers(0, 6),
     st.integers(1, 3),
     st.sampled_from([8, 300_000]),
@@ -65,12 +65,12 @@ def test_whatever_is_in_flight_the_same_pages_come_in_the_same_order(
 ) -> None:
     store = table(row_bytes)  # with large rows a single run is parted, too
     ahead = ReadAhead(reader_of(store), WallClock(), in_flight=in_flight, reads=reads_ahead)
-    for place, partitions in enumerate(reads):
+    for place, page_groups in enumerate(reads):
         if place == skipped and place > 0:
             continue  # although it has been read ahead
-        pages, starts = ahead.read(partitions, reads[place + 1 : place + 1 + reads_ahead])
-        assert_same(pages, reader_of(store).read_runs(runs_of(partitions)))
-        assert starts.tolist() == runs_of(partitions).starts.tolist()
+        pages, starts = ahead.read(page_groups, reads[place + 1 : place + 1 + reads_ahead])
+        assert_same(pages, reader_of(store).read_runs(runs_of(page_groups)))
+        assert starts.tolist() == runs_of(page_groups).starts.tolist()
     ahead.close()
 
 
@@ -86,7 +86,7 @@ def test_a_read_that_was_not_expected_is_read_all_the_same() -> None:
 def test_parts_that_begin_between_runs_make_no_more_requests() -> None:
     store = table()
     stats = JoinStats()
-    reader = PartitionReader(store, Partitions(store, 1), WallClock(), stats)
+    reader = PageGroupReader(store, PageGroups(store, 1), WallClock(), stats)
     ahead = ReadAhead(reader, WallClock(), in_flight=4)
     ahead.read(np.array([1, 2, 3, 8, 9, 20, 22, 23, 39]), [])
     ahead.close()
@@ -141,16 +141,16 @@ def test_costs_are_learned_from_reads_on_the_wall_clock_alone() -> None:
 
 @pytest.mark.parametrize("pages", [1, 3, 7])
 @fixed
-@given(some_partitions)
-def test_runs_start_where_a_neighbour_is_missing(pages: int, partitions: np.ndarray) -> None:
-    parted = Partitions(table(), pages)
-    partitions = partitions[partitions < parted.count]
-    runs = parted.runs(partitions)
-    starts = np.flatnonzero(np.diff(partitions, prepend=-2) > 1)
+@given(some_page_groups)
+def test_runs_start_where_a_neighbour_is_missing(pages: int, page_groups: np.ndarray) -> None:
+    parted = PageGroups(table(), pages)
+    page_groups = page_groups[page_groups < parted.count]
+    runs = parted.runs(page_groups)
+    starts = np.flatnonzero(np.diff(page_groups, prepend=-2) > 1)
     assert runs.starts.tolist() == starts.tolist()
-    first, last = parted.pages_of(partitions)
+    first, last = parted.pages_of(page_groups)
     assert runs.first_pages.tolist() == first[starts].tolist()
-    assert runs.last_pages.tolist() == last[np.append(starts[1:], len(partitions))[: len(starts)] - 1].tolist()
+    assert runs.last_pages.tolist() == last[np.append(starts[1:], len(page_groups))[: len(starts)] - 1].tolist()
     assert runs.page_count == int((last - first + 1).sum())
 
 
@@ -178,12 +178,12 @@ def test_a_reader_that_is_forgotten_ends_its_threads() -> None:
 def test_several_buffers_are_loaded_at_the_same_time() -> None:
     ahead = ReadAhead(reader_of(MeetingStore(table(), 2)), WallClock(), buffers=2)
     assert ahead.first_loaded() is None
-    for buffer, partition in zip(ahead.free_buffers(), (3, 8), strict=True):
-        ahead.load(buffer, np.array([partition]))
+    for buffer, page_group in zip(ahead.free_buffers(), (3, 8), strict=True):
+        ahead.load(buffer, np.array([page_group]))
     assert (ahead.free_buffers(), ahead.loading()) == ([], (3, 8))
     found = [ahead.first_loaded() for _ in range(2)]
     ahead.close()
-    assert sorted((int(partition[0]), int(pages.codes[0])) for partition, pages in found) == [(3, 15), (8, 40)]
+    assert sorted((int(page_group[0]), int(pages.codes[0])) for page_group, pages in found) == [(3, 15), (8, 40)]
     assert ahead.free_buffers() == [0, 1]
 
 
@@ -234,7 +234,7 @@ def test_the_error_of_a_load_reaches_the_caller_and_frees_the_buffer() -> None:
 @pytest.mark.parametrize("probe_seconds", [1e-6, 1.0])
 def test_on_the_model_clock_buffers_have_turns_and_the_longer_of_load_and_join_passes(probe_seconds: float) -> None:
     clock, store = ModelClock(SSD), table()
-    ahead = ReadAhead(PartitionReader(store, Partitions(store, 1), clock, JoinStats()), clock, buffers=2)
+    ahead = ReadAhead(PageGroupReader(store, PageGroups(store, 1), clock, JoinStats()), clock, buffers=2)
     load_seconds = SSD.seek_seconds / 2 + store.range_bytes(3, 3) / SSD.bytes_per_second
     turns = []
     for round_number in range(1, 5):
@@ -248,14 +248,14 @@ def test_on_the_model_clock_buffers_have_turns_and_the_longer_of_load_and_join_p
 
 
 @fixed
-@given(some_partitions, st.lists(st.integers(0, 10**6), max_size=30), st.data())
-def test_joined_pages_give_the_rows_of_one_read(partitions: np.ndarray, picks: list[int], data: st.DataObject) -> None:
+@given(some_page_groups, st.lists(st.integers(0, 10**6), max_size=30), st.data())
+def test_joined_pages_give_the_rows_of_one_read(page_groups: np.ndarray, picks: list[int], data: st.DataObject) -> None:
     reader = reader_of(table())
-    cuts = sorted(data.draw(st.sets(st.integers(1, len(partitions) - 1)))) if len(partitions) > 1 else []
-    pieces = np.split(partitions, cuts)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(page_groups) - 1)))) if len(page_groups) > 1 else []
+    pieces = np.split(page_groups, cuts)
     goes_on = [False] + [bool(after[0] == before[-1] + 1) for before, after in pairwise(pieces)]
     joined = JoinedPages([reader.read_runs(runs_of(piece)) for piece in pieces], goes_on)
-    whole = reader.read_runs(runs_of(partitions))
+    whole = reader.read_runs(runs_of(page_groups))
     assert_same(joined, whole)
     rows = np.array([pick % len(whole.codes) for pick in picks], dtype=np.int64)
     assert joined.take(rows, ["name", "key"]).to_pylist() == whole.take(rows, ["name", "key"]).to_pylist()

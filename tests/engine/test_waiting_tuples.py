@@ -16,12 +16,12 @@ class ListModel:
     def __init__(self) -> None:
         self.tuples: list[tuple[int, int, int]] = []
 
-    def add(self, codes: list[int], partitions: list[int], references: list[int]) -> None:
-        self.tuples += zip(codes, partitions, references, strict=True)
+    def add(self, codes: list[int], page_groups: list[int], references: list[int]) -> None:
+        self.tuples += zip(codes, page_groups, references, strict=True)
 
-    def drain(self, partition: int) -> list[tuple[int, int]]:
-        drained = [(code, reference) for code, home, reference in self.tuples if home == partition]
-        self.tuples = [entry for entry in self.tuples if entry[1] != partition]
+    def drain(self, page_group: int) -> list[tuple[int, int]]:
+        drained = [(code, reference) for code, home, reference in self.tuples if home == page_group]
+        self.tuples = [entry for entry in self.tuples if entry[1] != page_group]
         return drained
 
     def by_age(self) -> list[int]:
@@ -52,8 +52,8 @@ def assert_same(waiting: WaitingTuples, model: ListModel) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_operations_agree_with_a_list(seed: int) -> None:
     random = np.random.default_rng(seed)
-    partitions, capacity = int(random.integers(1, 40)), int(random.integers(1, 300))
-    waiting = WaitingTuples(partitions, capacity, positions=True, youngest=True)
+    page_groups, capacity = int(random.integers(1, 40)), int(random.integers(1, 300))
+    waiting = WaitingTuples(page_groups, capacity, positions=True, youngest=True)
     model = ListModel()
     reference = 2**32 - 500  # so that references wrap around in the middle of the test
     for step in range(150):
@@ -62,7 +62,7 @@ def test_random_operations_agree_with_a_list(seed: int) -> None:
         if not overdue and random.random() < 0.6:
             count = int(random.integers(0, capacity + 20))
             codes = random.integers(-(2**63), 2**63 - 1, count)
-            homes = np.minimum(random.zipf(1.5, count) - 1, partitions - 1).astype(np.int32)
+            homes = np.minimum(random.zipf(1.5, count) - 1, page_groups - 1).astype(np.int32)
             references = (reference + np.arange(count)) % 2**32
             room = waiting.capacity - waiting.count
             assert waiting.add(codes, homes, references) == min(room, count)
@@ -71,15 +71,15 @@ def test_random_operations_agree_with_a_list(seed: int) -> None:
             reference += min(room, count)
         else:
             oldest = [max(waiting.oldest(), 0)] if overdue else []
-            chosen = oldest + random.integers(0, partitions, int(random.integers(1, 4))).tolist()
+            chosen = oldest + random.integers(0, page_groups, int(random.integers(1, 4))).tolist()
             drained = waiting.drain(np.array(chosen, dtype=np.int64))
-            for index, partition in enumerate(chosen):  # a repeated partition has nothing left
+            for index, page_group in enumerate(chosen):  # a repeated page group has nothing left
                 low, high = drained.bounds[index], drained.bounds[index + 1]
                 found = zip(drained.codes[low:high].tolist(), drained.references[low:high].tolist(), strict=True)
-                assert list(found) == model.drain(partition)
+                assert list(found) == model.drain(page_group)
         assert_same(waiting, model)
         if step % 40 == 39:
-            waiting.drain(np.arange(partitions, dtype=np.int64))
+            waiting.drain(np.arange(page_groups, dtype=np.int64))
             model.tuples.clear()
             capacity = int(random.integers(1, 300))
             waiting.resize(capacity)
@@ -87,15 +87,15 @@ def test_random_operations_agree_with_a_list(seed: int) -> None:
             assert_same(waiting, model)
 
 
-def test_a_full_queue_takes_no_more_whatever_the_partitions() -> None:
-    for partitions in (1, 3, 100):
-        waiting = WaitingTuples(partitions, 50)
+def test_a_full_queue_takes_no_more_whatever_the_page_groups() -> None:
+    for page_groups in (1, 3, 100):
+        waiting = WaitingTuples(page_groups, 50)
         for _ in range(5):
             codes = np.arange(60)
-            assert waiting.add(codes, (codes % partitions).astype(np.int32), codes) == 50
+            assert waiting.add(codes, (codes % page_groups).astype(np.int32), codes) == 50
             assert waiting.add(codes[:1], np.zeros(1, dtype=np.int32), codes[:1]) == 0
             waiting._check()
-            assert len(waiting.drain(np.arange(partitions)).codes) == 50
+            assert len(waiting.drain(np.arange(page_groups)).codes) == 50
             waiting._check()
 
 
@@ -109,13 +109,13 @@ def test_with_positions_it_cannot_be_resized_while_tuples_wait() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_tuples_that_wait_survive_any_resizing_in_their_order(seed: int) -> None:
     random = np.random.default_rng(seed)
-    partitions = int(random.integers(1, 60))
-    waiting = WaitingTuples(partitions, 400, since=True)
-    model = WaitingTuples(partitions, 4_000, since=True)
+    page_groups = int(random.integers(1, 60))
+    waiting = WaitingTuples(page_groups, 400, since=True)
+    model = WaitingTuples(page_groups, 4_000, since=True)
     for number in range(40):
         count = int(random.integers(0, 200))
         codes = random.integers(0, 1000, count)
-        places = (codes % partitions).astype(np.int32)
+        places = (codes % page_groups).astype(np.int32)
         added = waiting.add(codes, places, np.arange(count) + 200 * number)
         model.add(codes[:added], places[:added], np.arange(added) + 200 * number)
         for queue in (waiting, model):
@@ -124,7 +124,7 @@ def test_tuples_that_wait_survive_any_resizing_in_their_order(seed: int) -> None
         waiting._check()
         assert np.array_equal(waiting.in_order_of_age(), model.in_order_of_age())
         assert np.array_equal(waiting.counts, model.counts)
-    ours, theirs = (queue.drain(np.arange(partitions)) for queue in (waiting, model))
+    ours, theirs = (queue.drain(np.arange(page_groups)) for queue in (waiting, model))
     assert np.array_equal(ours.codes, theirs.codes)
     assert np.array_equal(ours.references, theirs.references)
     assert drained is not None

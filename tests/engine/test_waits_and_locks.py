@@ -88,9 +88,9 @@ def test_rows_and_absent_keys_of_a_read_are_judged_together() -> None:
     asked: list[list[int]] = []
 
     class Noting(AboveThreshold):
-        def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
+        def worth(self, codes: Int64Array, matches: Int32Array, page_groups: Int64Array, queue: Queue) -> Int32Array:
             asked.append(matches.tolist())
-            return super().worth(codes, matches, partitions, queue)
+            return super().worth(codes, matches, page_groups, queue)
 
     store = MemoryStore.of_codes(4, row_bytes=100, page_bytes=400)
     pages = store.read(np.array([0]), np.array([0]))

@@ -20,7 +20,7 @@ class PageChoiceContract(ABC):
     """Drives a choice with random tuples, as the loop does."""
 
     reads_for_nobody = False
-    """May choose a partition that no tuple waits for."""
+    """May choose a page group that no tuple waits for."""
     may_wait = False
     """May choose nothing while input is pending."""
 
@@ -29,16 +29,16 @@ class PageChoiceContract(ABC):
         """Return a fresh choice."""
 
     @pytest.mark.parametrize("seed", range(4))
-    @pytest.mark.parametrize("partitions", [1, 2, 17])
-    def test_it_chooses_partitions_that_tuples_wait_for_until_none_waits(self, seed: int, partitions: int) -> None:
+    @pytest.mark.parametrize("page_groups", [1, 2, 17])
+    def test_it_chooses_page_groups_that_tuples_wait_for_until_none_waits(self, seed: int, page_groups: int) -> None:
         random = np.random.default_rng(seed)
         choice = self.make()
-        queue = WaitingTuples(partitions, 40, **needs(choice))
+        queue = WaitingTuples(page_groups, 40, **needs(choice))
         for step in range(300):
             pending = step < 200
             if pending:
                 room = min(queue.capacity - queue.count, int(random.integers(1, 40)))
-                homes = np.minimum(random.zipf(1.4, room) - 1, partitions - 1).astype(np.int32)
+                homes = np.minimum(random.zipf(1.4, room) - 1, page_groups - 1).astype(np.int32)
                 queue.add(random.integers(0, 100, room), homes, np.arange(room))
             elif not queue.count:
                 return
@@ -46,7 +46,7 @@ class PageChoiceContract(ABC):
             chosen = choice.choose(queue, Moment(input_pending=pending))
             assert chosen.dtype == np.int64
             assert np.array_equal(queue.counts, before), "a choice must not change the queue"
-            assert ((chosen >= 0) & (chosen < partitions)).all()
+            assert ((chosen >= 0) & (chosen < page_groups)).all()
             if not len(chosen):
                 assert self.may_wait
                 assert pending, "at the end of the input a choice must go on"
@@ -54,12 +54,12 @@ class PageChoiceContract(ABC):
             if not self.reads_for_nobody:
                 assert (queue.counts[chosen] > 0).all()
             drained = queue.drain(chosen)
-            for index, partition in enumerate(chosen.tolist()):
-                choice.after_read(partition, int(drained.bounds[index + 1] - drained.bounds[index]), queue)
+            for index, page_group in enumerate(chosen.tolist()):
+                choice.after_read(page_group, int(drained.bounds[index + 1] - drained.bounds[index]), queue)
             queue._check()
         assert not queue.count, "tuples wait for ever"
 
-    def test_buffers_never_hold_the_same_partition(self) -> None:
+    def test_buffers_never_hold_the_same_page_group(self) -> None:
         choice = self.make()
         if choice.buffers == 1:
             return

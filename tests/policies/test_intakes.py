@@ -10,8 +10,8 @@ from semistream.policies.contract import Intake
 from semistream.policies.phasing import Batchwise, EqualParts, FewAtATime, Refill
 
 
-def queue_with(count: int, *, capacity: int = 20, partitions: int = 5) -> WaitingTuples:
-    queue = WaitingTuples(partitions, capacity)
+def queue_with(count: int, *, capacity: int = 20, page_groups: int = 5) -> WaitingTuples:
+    queue = WaitingTuples(page_groups, capacity)
     queue.add(np.arange(count), np.zeros(count, dtype=np.int32), np.arange(count))
     return queue
 
@@ -38,7 +38,7 @@ def test_refill_waits_for_nothing_but_full_slots() -> None:
 
 
 def test_equal_parts_wait_until_a_part_is_complete_or_the_stream_has_ended() -> None:
-    parts = EqualParts()  # 20 slots, 5 partitions: parts of 4
+    parts = EqualParts()  # 20 slots, 5 page groups: parts of 4
     assert parts.room(queue_with(3), 3) == 1
     assert not parts.ready(queue_with(3), 3, available=False, ended=False)
     assert parts.ready(queue_with(4), 4, available=True, ended=False)

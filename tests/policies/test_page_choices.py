@@ -74,12 +74,12 @@ class TestPlannedRuns(PageChoiceContract):
     reads_for_nobody = True
 
     def make(self) -> PageChoice:
-        return PlannedRuns(request_seconds=2.0, partition_seconds=1.0, run_partitions=3)
+        return PlannedRuns(request_seconds=2.0, page_group_seconds=1.0, run_page_groups=3)
 
 
 class TestPlannedRunsByCountAlone(PageChoiceContract):
     def make(self) -> PageChoice:
-        return PlannedRuns(request_seconds=0.0, partition_seconds=1.0, run_partitions=1, by_age=False)
+        return PlannedRuns(request_seconds=0.0, page_group_seconds=1.0, run_page_groups=1, by_age=False)
 
 
 class TestRing(PageChoiceContract):
@@ -89,8 +89,8 @@ class TestRing(PageChoiceContract):
         return Ring()
 
 
-def queue_of(*homes: int, partitions: int = 10, capacity: int = 20) -> WaitingTuples:
-    queue = WaitingTuples(partitions, capacity, positions=True, youngest=True, since=True)
+def queue_of(*homes: int, page_groups: int = 10, capacity: int = 20) -> WaitingTuples:
+    queue = WaitingTuples(page_groups, capacity, positions=True, youngest=True, since=True)
     queue.add(np.arange(len(homes)), np.array(homes, dtype=np.int32), np.arange(len(homes)))
     return queue
 
@@ -99,7 +99,7 @@ def chosen(choice: PageChoice, queue: WaitingTuples, *, pending: bool = True) ->
     return choice.choose(queue, Moment(input_pending=pending)).tolist()
 
 
-def test_the_ring_visits_every_partition_once_per_round() -> None:
+def test_the_ring_visits_every_page_group_once_per_round() -> None:
     queue, ring = queue_of(4), Ring()
     assert [chosen(ring, queue)[0] for _ in range(25)] == [number % 10 for number in range(25)]
 
@@ -166,12 +166,14 @@ def test_a_frequent_page_that_nobody_waits_for_is_dropped_from_the_schedule() ->
 
 
 def planned(queue: WaitingTuples, *, request: float, share: float = 0.5, by_age: bool = False) -> list[int]:
-    choice = PlannedRuns(request_seconds=request, partition_seconds=1.0, run_partitions=100, share=share, by_age=by_age)
+    choice = PlannedRuns(
+        request_seconds=request, page_group_seconds=1.0, run_page_groups=100, share=share, by_age=by_age
+    )
     return chosen(choice, queue)
 
 
-def test_a_plan_serves_the_partitions_that_most_wait_for() -> None:
-    queue = queue_of(1, 5, 5, 5, 5, 8, partitions=10)
+def test_a_plan_serves_the_page_groups_that_most_wait_for() -> None:
+    queue = queue_of(1, 5, 5, 5, 5, 8, page_groups=10)
     assert planned(queue, request=0.0) == [5]
 
 
@@ -182,18 +184,18 @@ def test_a_gap_is_read_where_that_is_cheaper_than_another_request() -> None:
 
 
 def test_a_plan_is_the_best_set_of_runs() -> None:
-    """Against all subsets of partitions: no other has a better sum of scores less cost for the plan's theta."""
+    """Against all subsets of page groups: no other has a better sum of scores less cost for the plan's theta."""
     random = np.random.default_rng(4)
     for _ in range(40):
         counts = random.integers(0, 6, 9)
-        queue = queue_of(*np.repeat(np.arange(9), counts).tolist(), partitions=9, capacity=60)
+        queue = queue_of(*np.repeat(np.arange(9), counts).tolist(), page_groups=9, capacity=60)
         if not queue.count:
             continue
-        choice = PlannedRuns(request_seconds=1.5, partition_seconds=1.0, run_partitions=100, share=0.4, by_age=False)
+        choice = PlannedRuns(request_seconds=1.5, page_group_seconds=1.0, run_page_groups=100, share=0.4, by_age=False)
         found = set(chosen(choice, queue))
 
         def value(subset: set[int], counts: Int64Array = counts, theta: float = choice.theta) -> float:
-            starts = sum(partition - 1 not in subset for partition in subset)
+            starts = sum(page_group - 1 not in subset for page_group in subset)
             return float(sum(counts[list(subset)])) - theta * (len(subset) + 1.5 * starts)
 
         assert sum(counts[list(found)]) >= 0.4 * queue.count - 1
@@ -218,7 +220,7 @@ def test_age_brings_forward_what_few_wait_for() -> None:
 
 def test_a_plan_follows_the_costs_that_were_measured() -> None:
     homes = (2, 2, 2, 4, 4, 4)
-    choice = PlannedRuns(request_seconds=10.0, partition_seconds=1.0, run_partitions=100, share=0.9, by_age=False)
+    choice = PlannedRuns(request_seconds=10.0, page_group_seconds=1.0, run_page_groups=100, share=0.9, by_age=False)
     assert chosen(choice, queue_of(*homes)) == [2, 3, 4]
     choice.learn_costs(0.1, 1.0)
     assert chosen(choice, queue_of(*homes)) == [2, 4]

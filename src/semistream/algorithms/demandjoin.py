@@ -47,8 +47,8 @@ HANDOVER_SHARE = Number(
 def _planned_runs(setting: Setting) -> PageChoice:
     return PlannedRuns(
         request_seconds=setting.costs.seek_seconds,
-        partition_seconds=max(1e-12, setting.partition_bytes / setting.costs.bytes_per_second),
-        run_partitions=setting.run_partitions,
+        page_group_seconds=max(1e-12, setting.page_group_bytes / setting.costs.bytes_per_second),
+        run_page_groups=setting.run_page_groups,
         share=setting[SHARE],
         by_age=setting[AGE],
         gaps=setting[GAPS],
@@ -60,8 +60,8 @@ def _intake(setting: Setting) -> Intake:
     deadline, costs = setting[DEADLINE], setting.costs
     if not deadline:
         return Refill()
-    page_group_seconds = setting.partition_bytes / costs.bytes_per_second
-    if setting.partition_count * page_group_seconds < deadline / 2:  # even a scan of the table comes in time
+    page_group_seconds = setting.page_group_bytes / costs.bytes_per_second
+    if setting.page_group_count * page_group_seconds < deadline / 2:  # even a scan of the table comes in time
         return Refill()
     return WithinDeadline(deadline, first=int(deadline / 4 / (costs.seek_seconds + page_group_seconds)))
 
@@ -96,7 +96,7 @@ def _split(values: Values) -> Split:
             table_if_it_fits=values[BALANCE],
         ),
         handover=MemoryShare(values[HANDOVER_SHARE]) if values[HANDOVER_SHARE] else AS_SUITS,
-        partition_bytes=8,
+        page_group_bytes=8,
     )
 
 

@@ -54,7 +54,7 @@ def _due_frequent(setting: Setting) -> PageChoice:
 
 
 def _above_rate(setting: Setting) -> Admission:
-    return AboveRate(round(1.5 * threshold(setting)), setting.partition_count)
+    return AboveRate(round(1.5 * threshold(setting)), setting.page_group_count)
 
 
 HYBRIDJOIN_PQ = Recipe(
@@ -62,7 +62,7 @@ HYBRIDJOIN_PQ = Recipe(
     summary="HYBRIDJOIN that reads frequent pages on schedule from a priority queue",
     paper=_PAPER,
     page_choice=_due_frequent,
-    split=lambda values: Split(read_size(values), partition_bytes=DueFrequent.NODE_BYTES),
+    split=lambda values: Split(read_size(values), page_group_bytes=DueFrequent.NODE_BYTES),
     parameters={**named(READ_BYTES), **_QUEUE},
 )
 
@@ -73,7 +73,7 @@ CACHEJOIN_PQ = Recipe(
     page_choice=_due_frequent,
     caching=TupleCaching(_above_rate, random_overwrite),
     split=lambda values: Split(
-        read_size(values), cache=tuple_space(values), partition_bytes=DueFrequent.NODE_BYTES + 8
+        read_size(values), cache=tuple_space(values), page_group_bytes=DueFrequent.NODE_BYTES + 8
     ),
     parameters={**CACHE_PARAMETERS, **_QUEUE},
 )

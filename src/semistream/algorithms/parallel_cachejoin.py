@@ -54,7 +54,7 @@ OP_CACHEJOIN = Recipe(
         buffers=2,
         cache=tuple_space(values),
         handover=Bytes(values[HANDOVER_BYTES]),
-        partition_bytes=8,
+        page_group_bytes=8,
     ),
     parameters=_PARAMETERS,
 )

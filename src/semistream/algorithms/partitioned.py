@@ -1,6 +1,6 @@
 """Partitioned Join.
 
-Paper: Chakraborty, Singh: A partition-based approach to support streaming updates over persistent data in an active
+Paper: Chakraborty, Singh: A page group-based approach to support streaming updates over persistent data in an active
 data warehouse; as described in the HYBRIDJOIN and priority-queue papers. A wait buffer has a slot for each page group
 of the master table; a page group is read when its slot passes a threshold or the wait buffer is full. Page groups in
 memory are probed by arriving tuples first. A trickle of input is looked up at once, as INLJ would.
@@ -34,17 +34,17 @@ TRICKLE = Whole("trickle", 2, low=0, high=1_000_000, about="so few new tuples ar
 
 def _threshold(setting: Setting) -> int:
     """Return the tuples at which a slot is full: a multiple of what a slot has on average when the buffer is full."""
-    return max(2, round(setting[THRESHOLD] * setting.waiting_slots / setting.partition_count))
+    return max(2, round(setting[THRESHOLD] * setting.waiting_slots / setting.page_group_count))
 
 
 PARTITIONED = Recipe(
     name="partitioned",
     summary="reads a page group when enough tuples wait for it; a tuple may wait without bound",
-    paper="Chakraborty, Singh: A partition-based approach to support streaming updates over persistent data",
+    paper="Chakraborty, Singh: A page group-based approach to support streaming updates over persistent data",
     page_choice=lambda setting: FullSlot(_threshold(setting), setting[TRICKLE]),
     intake=lambda setting: Refill(step=_threshold(setting)),
     caching=BlockCaching(),
-    split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), partition_bytes=4),
+    split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), page_group_bytes=4),
     parameters=named(THRESHOLD, TRICKLE, CACHE_SHARE.with_default(0.05)),
     bounded_wait=False,
 )

@@ -34,6 +34,6 @@ SSIJ = Recipe(
     paper="Bornea, Deligiannakis, Kotidis, Vassalos: Semi-streamed index join for near-real time execution of ETL",
     intake=lambda setting: Batchwise(setting[BUFFER_FILL]),
     caching=BlockCaching(adapt=True),
-    split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), partition_bytes=4),
+    split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), page_group_bytes=4),
     parameters=named(CACHE_SHARE.with_default(0.3), BUFFER_FILL),
 )

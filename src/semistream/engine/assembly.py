@@ -22,9 +22,9 @@ from semistream.engine.loop_parts import LoopParts
 from semistream.engine.output.output import DeadLetters, Output
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.phases.stream_input import StreamInput
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.measured_costs import MeasuredCosts
-from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.reading.page_groups import PageGroups
 from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.rows.stream_rows import StreamRows
@@ -97,8 +97,8 @@ class Assembly:
             held = budget.by_component()
             self._finish_bytes = held["disk buffer"] + held["input"]
         largest_bytes = self.largest_row_bytes if plan is not None else None
-        partitions = Partitions(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
-        self.reader = PartitionReader(store, partitions, clock, self.stats)
+        page_groups = PageGroups(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
+        self.reader = PageGroupReader(store, page_groups, clock, self.stats)
         self._seed = seed
         self.cache = cache
         self._shared: LoopParts | None = None
@@ -109,7 +109,7 @@ class Assembly:
         """The most stream tuples that should come at once."""
         return self.sizes.chunk_rows
 
-    def start(self, stream: Callable[[PartitionReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
+    def start(self, stream: Callable[[PageGroupReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
         """Return the loop over an input, and where its output rows appear if it has a plan.
 
         May be called again once all tuples of the run before have left: caches and what policies have learned stay.
@@ -144,14 +144,14 @@ class Assembly:
     def _parts(self) -> LoopParts:
         sizes, store = self.sizes, self._store
         setting = Setting(
-            partition_count=max(1, self.reader.partition_count),
+            page_group_count=max(1, self.reader.page_group_count),
             waiting_slots=sizes.waiting_slots,
             row_count=max(1, store.row_count),
             seed=self._seed,
             values=self.values,
             costs=self._costs,
-            partition_bytes=mean_page_bytes(store) * sizes.pages_per_read,
-            run_partitions=sizes.run_partitions,
+            page_group_bytes=mean_page_bytes(store) * sizes.pages_per_read,
+            run_page_groups=sizes.run_page_groups,
             cache_tuples=sizes.cache_tuples,
         )
         choice = self.recipe.page_choice(setting)
@@ -166,7 +166,7 @@ class Assembly:
                 store.codec,
                 unique=store.unique,
                 batch_bytes=sizes.output_bytes,
-                most_slots=max(1, sizes.output_slots // 2),
+                max_slots=max(1, sizes.output_slots // 2),
                 dead_letters=self._dead_letters,
             )
         if self.cache is None:
@@ -174,7 +174,7 @@ class Assembly:
         else:
             self.cache.count_in(self.stats)
         waiting = WaitingTuples(
-            setting.partition_count,
+            setting.page_group_count,
             sizes.waiting_slots,
             positions=choice.needs_positions,
             youngest=choice.needs_youngest,
@@ -269,11 +269,11 @@ class Assembly:
     def _cache(self, setting: Setting) -> CacheStage | None:
         caching, sizes = self.recipe.caching, self.sizes
         if isinstance(caching, PagePinning):
-            blocks = min(sizes.cache_blocks, setting.partition_count)
-            return PinnedPages(ResidentPages(setting.partition_count, blocks, sizes.cache_bytes))
+            blocks = min(sizes.cache_blocks, setting.page_group_count)
+            return PinnedPages(ResidentPages(setting.page_group_count, blocks, sizes.cache_bytes))
         if isinstance(caching, BlockCaching):
-            resident = ResidentPages(setting.partition_count, sizes.cache_blocks, sizes.cache_bytes)
-            utility = BlockUtility(setting.partition_count)
+            resident = ResidentPages(setting.page_group_count, sizes.cache_blocks, sizes.cache_bytes)
+            utility = BlockUtility(setting.page_group_count)
             return UsefulBlocks(resident, utility, slots_per_block=sizes.slots_per_block if caching.adapt else 0)
         if isinstance(caching, TupleCaching) and sizes.cache_tuples:
             rows = None
@@ -290,6 +290,6 @@ class Assembly:
                 one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
                 seed=setting.seed,
                 stats=self.stats,
-                most_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
+                max_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
             )
         return None

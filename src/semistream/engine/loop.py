@@ -1,4 +1,4 @@
-"""The one join loop: take stream tuples in, read a partition of the master table, let answered tuples leave."""
+"""The one join loop: take stream tuples in, read a page group of the master table, let answered tuples leave."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Driver(Protocol):
 class JoinLoop:
     """Runs one join: which page comes next, what is cached and when tuples enter is decided by its policies.
 
-    It has a stream phase, in which tuples enter, and a disk phase, in which one choice of partitions is read and every
+    It has a stream phase, in which tuples enter, and a disk phase, in which one choice of page groups is read and every
     waiting tuple they answer leaves. Without `handover_slots` they work in turn; with them side by side, with a buffer
     of so many tuples in between. What still waits when the input has ended is not left to the page choice if the parts
     have `finish_bytes`: just the pages that are needed are read, in the order of the table and so many bytes at a time.

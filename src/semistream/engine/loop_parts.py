@@ -9,7 +9,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.cache.balance import MemoryBalance
 from semistream.engine.cache.cache_stages import CacheStage
 from semistream.engine.output.output import Output
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.measured_costs import MeasuredCosts
 from semistream.engine.rows.stream_rows import StreamRows
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
@@ -21,7 +21,7 @@ class LoopParts:
     """The parts of a loop but for its input; loops that run one after the other share them."""
 
     waiting: WaitingTuples
-    reader: PartitionReader
+    reader: PageGroupReader
     choice: PageChoice
     intake: Intake
     cache: CacheStage | None

@@ -18,15 +18,15 @@ from semistream.policies.phasing import Refill
 class Setting:
     """What is known when the policies of a recipe are made."""
 
-    partition_count: int
+    page_group_count: int
     waiting_slots: int
     row_count: int
     seed: int
     values: Values
     costs: CostProfile
     """What reads cost: on the wall clock those of a solid-state disk are assumed."""
-    partition_bytes: float
-    run_partitions: int
+    page_group_bytes: float
+    run_page_groups: int
     cache_tuples: int
 
     def __getitem__(self, parameter: Parameter[Value]) -> Value:
@@ -44,12 +44,12 @@ class TupleCaching:
 
 @dataclass(frozen=True)
 class PagePinning:
-    """Keep the first partitions of the table in memory, and match waiting tuples with them in each round."""
+    """Keep the first page groups of the table in memory, and match waiting tuples with them in each round."""
 
 
 @dataclass(frozen=True)
 class BlockCaching:
-    """Keep the partitions that serve most; `adapt` moves memory between them and the waiting tuples."""
+    """Keep the page groups that serve most; `adapt` moves memory between them and the waiting tuples."""
 
     adapt: bool = False
 

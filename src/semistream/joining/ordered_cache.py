@@ -33,14 +33,14 @@ def new_cache(
     assert caching.admission is not None
     assert caching.replacement is not None
     setting = Setting(
-        partition_count=max(1, store.page_count),
+        page_group_count=max(1, store.page_count),
         waiting_slots=1,
         row_count=max(1, store.row_count),
         seed=seed,
         values=values,
         costs=SSD,
-        partition_bytes=1.0,
-        run_partitions=1,
+        page_group_bytes=1.0,
+        run_page_groups=1,
         cache_tuples=sizes.cache_tuples,
     )
     rows = SlotRows(columns, sizes.cache_tuples, sizes.cache_variable_bytes) if len(columns) else None

@@ -20,7 +20,7 @@ from semistream.engine.cache.tuple_cache import HotRows
 from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.phases.stream_input import BatchInput, Chunk
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.recipe import Recipe
 from semistream.engine.rows.row_sizes import RowSizes, cuts
 from semistream.engine.sizing.sizing import ROW_SHARE
@@ -137,7 +137,7 @@ class _Encoder:
     def __init__(self, plan: OutputPlan, store: MasterStore, assembly: Assembly, schema: pa.Schema) -> None:
         self._keys = plan.stream_keys
         self._codec = store.codec
-        self._reader: PartitionReader = assembly.reader
+        self._reader: PageGroupReader = assembly.reader
         self._largest_bytes = assembly.largest_row_bytes
         self._sizes = RowSizes(schema)
 
@@ -150,14 +150,14 @@ class _Encoder:
             nulls = encoded.nulls if encoded.nulls is not None else np.zeros(batch.num_rows, dtype=np.bool_)
             chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]
             _keep(chunk, encoded.usable)
-        chunk.partitions = self._reader.locate(chunk.codes)
+        chunk.page_groups = self._reader.locate(chunk.codes)
         if self._sizes.is_variable:
             chunk.variable_bytes = self._sizes.total(batch)
         if chunk.variable_bytes + self._sizes.fixed_bytes > self._largest_bytes:
             self._refuse_large_rows(chunk)
-        unreadable = self._reader.partitions.unreadable(chunk.partitions)
+        unreadable = self._reader.page_groups.unreadable(chunk.page_groups)
         if unreadable is not None and unreadable.any():
-            largest = self._reader.partition_bytes(chunk.partitions[unreadable])
+            largest = self._reader.page_group_bytes(chunk.page_groups[unreadable])
             _refuse(chunk, unreadable, "The page of a master row", largest, self._largest_bytes)
         return chunk
 
@@ -185,8 +185,8 @@ def too_large(what: str, size_bytes: int, largest_bytes: int, enough_bytes: int)
 
 def _keep(chunk: Chunk, kept: BoolArray) -> None:
     chunk.codes, chunk.rows = chunk.codes[kept], chunk.rows[kept]
-    if len(chunk.partitions):
-        chunk.partitions = chunk.partitions[kept]
+    if len(chunk.page_groups):
+        chunk.page_groups = chunk.page_groups[kept]
 
 
 def _pieces(

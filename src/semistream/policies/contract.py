@@ -25,31 +25,31 @@ class Queue(Protocol):
         """The tuples that have ever entered: the clock of everything that is due later."""
 
     @property
-    def partition_count(self) -> int:
-        """The partitions of the master table."""
+    def page_group_count(self) -> int:
+        """The page groups of the master table."""
 
     @property
     def counts(self) -> Int32Array:
-        """The tuples that wait for each partition."""
+        """The tuples that wait for each page group."""
 
     @property
     def since(self) -> Int64Array:
-        """What `entered` was when the oldest tuple of each partition entered; only if the choice needs it."""
+        """What `entered` was when the oldest tuple of each page group entered; only if the choice needs it."""
 
     def in_order_of_age(self) -> Int64Array:
-        """Return the partitions that some tuple waits for, the oldest tuple's first."""
+        """Return the page groups that some tuple waits for, the oldest tuple's first."""
 
     def oldest(self, rank: int = 0) -> int:
-        """Return the partition of the oldest tuple, or -1."""
+        """Return the page group of the oldest tuple, or -1."""
 
     def youngest(self, rank: int = 0) -> int:
-        """Return the partition of the youngest tuple, or -1; only if the choice needs it."""
+        """Return the page group of the youngest tuple, or -1; only if the choice needs it."""
 
     def fullest(self) -> int:
-        """Return the partition that most tuples wait for, or -1."""
+        """Return the page group that most tuples wait for, or -1."""
 
     def at(self, share: float) -> int:
-        """Return the partition of the tuple at a share of the queue from the young end; only if the choice needs it."""
+        """Return the page group of the tuple at a share of the queue from the young end; only if it is needed."""
 
     def oldest_lag(self) -> int:
         """Return how many tuples have entered since the oldest did; only if the choice needs positions."""
@@ -64,16 +64,16 @@ class Moment:
     overdue_before: int = 0
     """Tuples that entered before the queue's count of `entered` was this have waited for half of their deadline."""
     buffer: int = 0
-    """Which of its buffers the partitions are to be loaded into."""
+    """Which of its buffers the page groups are to be loaded into."""
     loading: tuple[int, ...] = ()
-    """The partitions that its other buffers are being loaded with."""
+    """The page groups that its other buffers are being loaded with."""
 
 
 class PageChoice(ABC):
-    """Chooses the partition of the master table that is read next.
+    """Chooses the page group of the master table that is read next.
 
     The engine asks once per round of the disk phase, or for each buffer that is free, while tuples wait, and tells the
-    outcome of each read. All calls come from one thread. What a choice needs, and how its partitions are read, it says
+    outcome of each read. All calls come from one thread. What a choice needs, and how its page groups are read, it says
     by the attributes below and nowhere else; a split that makes room for that is checked against them.
     """
 
@@ -86,9 +86,9 @@ class PageChoice(ABC):
     sequential = False
     """Each read continues where the one before ended."""
     merges = False
-    """Neighbours among the chosen partitions, which come in their order, are read by one request."""
+    """Neighbours among the chosen page groups, which come in their order, are read by one request."""
     buffers = 1
-    """How many partitions are loaded at the same time, each into a buffer of its own, where phases run side by side."""
+    """How many page groups are loaded at once, each into a buffer of its own, where phases run side by side."""
     deadline_seconds = 0.0
     """If it is above 0, `overdue_before` of each moment is told."""
 
@@ -100,7 +100,7 @@ class PageChoice(ABC):
 
     @abstractmethod
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
-        """Return the partitions to read now, one request each.
+        """Return the page groups to read now, one request each.
 
         May be none while input is pending, and must be none if another buffer is being loaded with all that tuples
         wait for.
@@ -110,11 +110,11 @@ class PageChoice(ABC):
         """Return what up to `reads` next calls of `choose` will most likely return, so that it can be read ahead."""
         return []
 
-    def learn_costs(self, request_seconds: float, partition_seconds: float) -> None:  # noqa: B027
-        """Learn what a request and the bytes of a partition cost, where that is measured."""
+    def learn_costs(self, request_seconds: float, page_group_seconds: float) -> None:  # noqa: B027
+        """Learn what a request and the bytes of a page group cost, where that is measured."""
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:  # noqa: B027
-        """Learn how many waiting tuples a read of `partition` answered."""
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:  # noqa: B027
+        """Learn how many waiting tuples a read of `page_group` answered."""
 
 
 class Intake(ABC):
@@ -136,14 +136,14 @@ class Intake(ABC):
 
 
 class Admission(ABC):
-    """Decides which master tuples of a partition just read are worth caching."""
+    """Decides which master tuples of a page group just read are worth caching."""
 
-    needs_partitions = False
-    """Whether `worth` is to be told the partition of each tuple; else it gets none."""
+    needs_page_groups = False
+    """Whether `worth` is to be told the page group of each tuple; else it gets none."""
 
     @abstractmethod
-    def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
-        """Return what each master tuple is worth, by its matches in the read of its partition; 0 keeps it out."""
+    def worth(self, codes: Int64Array, matches: Int32Array, page_groups: Int64Array, queue: Queue) -> Int32Array:
+        """Return what each master tuple is worth, by its matches in the read of its page group; 0 keeps it out."""
 
     @property
     def window(self) -> int:

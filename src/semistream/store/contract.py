@@ -44,7 +44,7 @@ class PageSet(ABC):
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         """Return the named columns of these rows, numbered as in `codes`."""
 
-    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+    def take_within(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
         """Return the named columns of the first of these rows, as many as take `limit_bytes`, and what they take.
 
         At least one row if any is asked for. A set should override this with what never makes more than it returns.
@@ -54,7 +54,7 @@ class PageSet(ABC):
         if size_bytes <= limit_bytes or len(rows) <= 1:
             return taken, size_bytes
         fewer = max(1, min(len(rows) - 1, len(rows) * limit_bytes // size_bytes))
-        return self.take_some(rows[:fewer], columns, limit_bytes)
+        return self.take_within(rows[:fewer], columns, limit_bytes)
 
     @property
     @abstractmethod

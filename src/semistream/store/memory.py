@@ -146,10 +146,10 @@ class _Slices(PageSet):
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         return self._take_at(self._places(rows), columns)
 
-    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+    def take_within(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
         counter = self._counter(tuple(columns))
         if not counter.is_countable:
-            return super().take_some(rows, columns, limit_bytes)
+            return super().take_within(rows, columns, limit_bytes)
         at = self._places(rows)
         count, size_bytes = counter.count(at, limit_bytes)
         return self._take_at(at[:count], columns), size_bytes

@@ -56,7 +56,7 @@ def _iteration(division: Division, cache_tuples: int, slots: float) -> Iteration
     tuples = served / total
     rows = division.situation.master_rows / division.page_group_count
     request_pages = costs.seek_seconds * costs.bytes_per_second / (rows * division.situation.row_bytes)
-    requests = 1 / max(1.0, min(_RUN_LENGTH * request_pages, division.sizes.run_partitions))
+    requests = 1 / max(1.0, min(_RUN_LENGTH * request_pages, division.sizes.run_page_groups))
     latency = costs.seconds(Operations(seeks=requests / costs.max_in_flight))
     disk = max(latency, costs.seconds(Operations(bytes_read=rows * division.situation.row_bytes)))
     return Iteration(tuples, 1 - total, max(disk, _processors_seconds(division, tuples, served, rows)))

@@ -67,14 +67,14 @@ def divide(
     sizes = assembly.sizes
     bounds = _row_bounds(table, sizes.pages_per_read)
     setting = Setting(
-        partition_count=len(bounds) - 1,
+        page_group_count=len(bounds) - 1,
         waiting_slots=sizes.waiting_slots,
         row_count=situation.master_rows,
         seed=0,
         values=assembly.values,
         costs=costs,
-        partition_bytes=table.size_bytes / table.page_count * sizes.pages_per_read,
-        run_partitions=sizes.run_partitions,
+        page_group_bytes=table.size_bytes / table.page_count * sizes.pages_per_read,
+        run_page_groups=sizes.run_page_groups,
         cache_tuples=sizes.cache_tuples,
     )
     return Division(recipe, situation, costs, sizes, setting, budget.by_component(), bounds)

@@ -94,13 +94,13 @@ class EngineTimes:
         self._choice = recipe.page_choice(setting)
         self._intake = recipe.intake(setting)
         self._waiting = WaitingTuples(
-            setting.partition_count,
+            setting.page_group_count,
             assembly.sizes.waiting_slots,
             positions=self._choice.needs_positions,
             youngest=self._choice.needs_youngest,
             since=self._choice.needs_since,
         )
-        self._single = WaitingTuples(setting.partition_count, assembly.sizes.waiting_slots)
+        self._single = WaitingTuples(setting.page_group_count, assembly.sizes.waiting_slots)
         cache = assembly.shared_cache()
         if cache is not None:
             cache.load(self._reader)
@@ -229,7 +229,7 @@ class EngineTimes:
         chunk, cache, parts = self._chunk, self._on_arrival, self._parts
         wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
         end = min(len(chunk.codes), self._used + wanted)
-        codes, page_groups = chunk.codes[self._used : end], chunk.partitions[self._used : end]
+        codes, page_groups = chunk.codes[self._used : end], chunk.page_groups[self._used : end]
         rows = chunk.rows[self._used : end]
         began = time.perf_counter()
         consumed = len(codes)
@@ -271,13 +271,13 @@ def _setting(store: MasterStore, assembly: Assembly, seed: int) -> Setting:
     sizes = assembly.sizes
     page_bytes = store.size_bytes / store.page_count
     return Setting(
-        partition_count=assembly.reader.partition_count,
+        page_group_count=assembly.reader.page_group_count,
         waiting_slots=sizes.waiting_slots,
         row_count=store.row_count,
         seed=seed,
         values=assembly.values,
         costs=SSD,
-        partition_bytes=page_bytes * sizes.pages_per_read,
-        run_partitions=sizes.run_partitions,
+        page_group_bytes=page_bytes * sizes.pages_per_read,
+        run_page_groups=sizes.run_page_groups,
         cache_tuples=sizes.cache_tuples,
     )

@@ -13,7 +13,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.reading.matching import match
-from semistream.engine.reading.page_groups import Partitions
+from semistream.engine.reading.page_groups import PageGroups
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.store.contract import MasterStore
@@ -89,7 +89,7 @@ class _Parts:
         if not store.page_count:
             raise InvalidSettingError("A master table without rows has no keys to time: give one that has rows.")
         page_bytes = store.size_bytes / store.page_count
-        self._page_group_map = Partitions(store, max(1, round(_READ_BYTES / page_bytes)))
+        self._page_group_map = PageGroups(store, max(1, round(_READ_BYTES / page_bytes)))
         self._codes = random.choice(_sampled_codes(store, random), tuples)
         self._references = np.arange(tuples, dtype=np.int64)
         self._page_groups = self._page_group_map.locate(self._codes)

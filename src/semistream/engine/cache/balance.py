@@ -6,8 +6,8 @@ from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching import best_cache_size
 
-_LEAST_SHARE = 0.005
-_MOST_SHARE = 0.6
+_MIN_SHARE = 0.005
+_MAX_SHARE = 0.6
 _START = 0.4
 """A small cache grows fast where keys are skewed, and costs little where they are not."""
 
@@ -15,7 +15,7 @@ _START = 0.4
 class MemoryBalance:
     """Looks after some windows what the entries of the cache have answered, and changes its size accordingly.
 
-    A cache that dozes has the least size, and begins anew when it has woken up.
+    A cache that is sampled has the least size, and begins anew when it no longer is.
 
     Memory is never counted twice: the cache shrinks before more tuples may wait, and grows only when few enough do.
     """
@@ -28,20 +28,20 @@ class MemoryBalance:
         self._entry_bytes = entry_bytes
         self._waiting_bytes = waiting_bytes
         self._total_bytes = cache.cache.capacity * entry_bytes + waiting.capacity * waiting_bytes
-        self._least = max(64, int(_LEAST_SHARE * self._total_bytes / entry_bytes))
-        self._most = max(self._least, int(_MOST_SHARE * self._total_bytes / entry_bytes))
+        self._least = max(64, int(_MIN_SHARE * self._total_bytes / entry_bytes))
+        self._most = max(self._least, int(_MAX_SHARE * self._total_bytes / entry_bytes))
         self._wanted = min(cache.cache.capacity, max(self._least, int(_START * cache.cache.capacity)))
         self._first = self._wanted
-        self._dozed = False
+        self._was_sampled = False
         self._was_full = False
         """Whether the window began with a full cache, so that all of its entries had the same time to be used."""
         cache.at_look = self._look
 
     def after_round(self) -> None:
         """Move memory as was decided, as far as the tuples that wait allow it."""
-        if self._cache.is_dozing != self._dozed:
-            self._dozed = not self._dozed
-            self._wanted = self._least if self._dozed else self._first
+        if self._cache.is_sampled != self._was_sampled:
+            self._was_sampled = not self._was_sampled
+            self._wanted = self._least if self._was_sampled else self._first
         wanted, cache = self._wanted, self._cache.cache
         if wanted == cache.capacity:
             return

@@ -17,7 +17,7 @@ from semistream.engine.cache.resident_pages import ResidentPages
 from semistream.engine.cache.tuple_cache import HotRows
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.matching import match
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
@@ -37,7 +37,7 @@ class CacheStage(ABC):
 
     probes_on_arrival = True
     counts_frequencies = False
-    """Each row of a partition read costs a look at its frequency (c_F)."""
+    """Each row of a page group read costs a look at its frequency (c_F)."""
     answers_by_code = False
     """Whether key codes alone lead to answers, so that `count_use`, `is_absent`, `rows` and `learn` may be called."""
     loaded = False
@@ -49,14 +49,14 @@ class CacheStage(ABC):
         return nullcontext()
 
     @abstractmethod
-    def load(self, reader: PartitionReader) -> None:
+    def load(self, reader: PageGroupReader) -> None:
         """Read what must be in memory before the first tuple comes."""
 
     def decide_to_look(self) -> bool:
         """Decide whether to probe the next tuples; if not, all of them wait."""
         return self.probes_on_arrival
 
-    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+    def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
         """Return for each tuple where its answer is, or -1."""
         raise AssertionError("this stage does not probe on arrival")
 
@@ -91,7 +91,7 @@ class CacheStage(ABC):
 
     def after_read(  # noqa: B027
         self,
-        partitions: Int64Array,
+        page_groups: Int64Array,
         pages: PageSet,
         drained: Drained,
         rows: Int64Array,
@@ -101,7 +101,7 @@ class CacheStage(ABC):
     ) -> None:
         """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1.
 
-        `partitions` has the partition of each range of `pages`; the ranges are `whole` partitions or parts of them.
+        `page_groups` has the page group of each range of `pages`; the ranges are `whole` page groups or parts of them.
         """
 
     def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
@@ -161,36 +161,36 @@ class CacheStage(ABC):
 
 
 class PinnedPages(CacheStage):
-    """The first partitions of the master table, pinned; waiting tuples are matched with them in each round."""
+    """The first page groups of the master table, pinned; waiting tuples are matched with them in each round."""
 
     probes_on_arrival = False
 
     def __init__(self, resident: ResidentPages) -> None:
         self.resident = resident
 
-    def load(self, reader: PartitionReader) -> None:
-        """Read the pinned partitions."""
-        for partition in islice(reader.readable(), self.resident.capacity):
-            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+    def load(self, reader: PageGroupReader) -> None:
+        """Read the pinned page groups."""
+        for page_group in islice(reader.readable(), self.resident.capacity):
+            pages = reader.read(np.array([page_group], dtype=np.int64), sequential=True)
             if not self.resident.has_room(pages):
                 return
-            self.resident.put(partition, pages)
+            self.resident.put(page_group, pages)
 
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:
-        """Take all tuples that wait for a pinned partition."""
-        wanted = [partition for partition in self.resident.partitions.tolist() if waiting.counts[partition]]
+        """Take all tuples that wait for a pinned page group."""
+        wanted = [page_group for page_group in self.resident.page_groups.tolist() if waiting.counts[page_group]]
         return [
-            (waiting.drain(np.array([partition], dtype=np.int64)), self.resident.pages_of(partition))
-            for partition in wanted
+            (waiting.drain(np.array([page_group], dtype=np.int64)), self.resident.pages_of(page_group))
+            for page_group in wanted
         ]
 
     def probed_rows(self) -> int:
         """Return the pinned rows."""
-        return sum(len(self.resident.pages_of(partition).codes) for partition in self.resident.partitions.tolist())
+        return sum(len(self.resident.pages_of(page_group).codes) for page_group in self.resident.page_groups.tolist())
 
 
 class UsefulBlocks(CacheStage):
-    """Partitions kept because they serve many tuples; arriving tuples are matched with them first.
+    """Page groups kept because they serve many tuples; arriving tuples are matched with them first.
 
     After a read the block stays if it has served more than the resident block that has served least. With
     `slots_per_block`, the memory of blocks and of waiting tuples can be exchanged at that rate: whenever no tuple waits
@@ -210,12 +210,12 @@ class UsefulBlocks(CacheStage):
         self._last_gain = 0.0
         self._direction = 1
 
-    def load(self, reader: PartitionReader) -> None:
+    def load(self, reader: PageGroupReader) -> None:
         """Start empty."""
 
-    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
-        """Say which tuples need a resident partition."""
-        return self.resident.find(partitions)
+    def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
+        """Say which tuples need a resident page group."""
+        return self.resident.find(page_groups)
 
     def answer(
         self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
@@ -225,12 +225,12 @@ class UsefulBlocks(CacheStage):
         served, starts = np.unique(slots[order], return_index=True)
         bounds = np.append(starts, len(slots))
         absent = 0
-        for index, partition in enumerate(self.resident.partition_at(served).tolist()):
+        for index, page_group in enumerate(self.resident.page_group_at(served).tolist()):
             of_block = order[bounds[index] : bounds[index + 1]]
-            self._utility.served(partition, len(of_block))
-            pages = self.resident.pages_of(partition)
-            found_rows, found = match(pages.codes, pages.bounds, codes[of_block], np.array([0, len(of_block)]))
-            absent += len(of_block) - found
+            self._utility.served(page_group, len(of_block))
+            pages = self.resident.pages_of(page_group)
+            found_rows, match_count = match(pages.codes, pages.bounds, codes[of_block], np.array([0, len(of_block)]))
+            absent += len(of_block) - match_count
             if output is not None and chunk.batch is not None:
                 output.answered_on_arrival(chunk.batch, rows[of_block], pages, found_rows)
         self._served += len(slots)
@@ -238,7 +238,7 @@ class UsefulBlocks(CacheStage):
 
     def after_read(
         self,
-        partitions: Int64Array,
+        page_groups: Int64Array,
         pages: PageSet,
         drained: Drained,
         rows: Int64Array,
@@ -248,24 +248,24 @@ class UsefulBlocks(CacheStage):
     ) -> None:
         """Keep the block that was read if it is worth more than another."""
         self._served += len(rows)
-        self._reads += len(partitions)
+        self._reads += len(page_groups)
         if not whole:
             return
-        for index, partition in enumerate(partitions.tolist()):
+        for index, page_group in enumerate(page_groups.tolist()):
             matched = int(drained.bounds[index + 1] - drained.bounds[index])
-            self._utility.served(partition, matched)
-            if len(partitions) > 1 or self.resident.find(partitions.astype(np.int32))[0] >= 0:
+            self._utility.served(page_group, matched)
+            if len(page_groups) > 1 or self.resident.find(page_groups.astype(np.int32))[0] >= 0:
                 continue
-            if self._makes_room(partition, pages):
-                self.resident.put(partition, pages)
+            if self._makes_room(page_group, pages):
+                self.resident.put(page_group, pages)
 
-    def _makes_room(self, partition: int, pages: PageSet) -> bool:
+    def _makes_room(self, page_group: int, pages: PageSet) -> bool:
         """Give up blocks that are worth less than a new one, until it has room; say whether it has."""
         if not self.resident.may_hold(pages):
             return False
         while not self.resident.has_room(pages):
-            least = self._utility.least(self.resident.partitions) if len(self.resident) else -1
-            if least < 0 or self._utility.of(least) >= self._utility.of(partition):
+            least = self._utility.least(self.resident.page_groups) if len(self.resident) else -1
+            if least < 0 or self._utility.of(least) >= self._utility.of(page_group):
                 return False
             self.resident.drop(least)
         return True
@@ -292,6 +292,6 @@ class UsefulBlocks(CacheStage):
         if blocks < 1 or waiting.capacity + freed < self._slots_per_block:
             return
         while len(self.resident) > blocks:
-            self.resident.drop(self._utility.least(self.resident.partitions))
+            self.resident.drop(self._utility.least(self.resident.page_groups))
         self.resident.resize(blocks)
         waiting.resize(waiting.capacity + freed)

@@ -17,7 +17,7 @@ from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import EvictedCodes
 from semistream.policies.contract import Replacement
 
-_MOST_SORTED = np.iinfo(np.uint16).max
+_MAX_SORTED = np.iinfo(np.uint16).max
 _NOTHING = np.empty(0, dtype=np.int32)
 _LARGEST_SHARE = 16
 """A row with more than one part in so many of all rows' bytes does not enter: it would drive out too many."""
@@ -68,7 +68,7 @@ class TupleCache:
         self._absent[capacity] = True
         self.evicted = EvictedCodes(capacity)
 
-    MOST_SLOT_BYTES = 70
+    MAX_SLOT_BYTES = 70
     """What a slot takes at most besides its row, in a cache of any size."""
 
     @staticmethod
@@ -130,7 +130,7 @@ class TupleCache:
         """
         before = self._frequencies_before[: self.count]
         # Numbers of 16 bits are sorted by counting them. Where uses are that many, the order says nothing more.
-        rank = _MOST_SORTED - np.minimum(before, _MOST_SORTED)
+        rank = _MAX_SORTED - np.minimum(before, _MAX_SORTED)
         order = np.argsort(rank.astype(np.uint16), kind="stable")
         return (self._frequencies[: self.count] - before)[order].astype(np.int64)
 
@@ -190,15 +190,15 @@ class TupleCache:
         used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
         start = 0
         while start < len(used):
-            some = used[start : start + at_once]
-            sizes = self.variable_bytes(some)
+            chosen = used[start : start + at_once]
+            sizes = self.variable_bytes(chosen)
             if sizes is not None:
-                some = some[: count_within(sizes, self.row_bytes_limit // _ROWS_AT_ONCE)]
-            start += len(some)
-            absent = self._absent[some]
-            slots = some[~absent].astype(np.int64)
+                chosen = chosen[: count_within(sizes, self.row_bytes_limit // _ROWS_AT_ONCE)]
+            start += len(chosen)
+            absent = self._absent[chosen]
+            slots = chosen[~absent].astype(np.int64)
             rows = self._rows.take(slots) if self._rows is not None and len(slots) else None
-            yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[some[absent]])
+            yield HotRows(self._codes[slots], self._frequencies[slots], rows, self._codes[chosen[absent]])
 
     def _fitting(self, new: Int64Array, rows: pa.RecordBatch, held: SlotRows) -> Int64Array:
         """Return the newcomers whose rows have room; if there is not enough, some entries leave for them first."""

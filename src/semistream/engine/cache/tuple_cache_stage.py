@@ -17,7 +17,7 @@ from semistream.engine.cache.one_in import OneIn
 from semistream.engine.cache.tuple_cache import HotRows, TupleCache
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.matching import count_matches, run_lengths
 from semistream.engine.rows.row_sizes import count_within
 from semistream.engine.rows.slot_rows import SlotRows
@@ -34,9 +34,10 @@ _NOTHING_WAITS = WaitingTuples(1, 64)
 class CachedTuples(CacheStage):
     """Master tuples cached by key code; new ones enter as `admission` decides, or none without it.
 
-    While a full cache answers next to nothing, as it does where keys are not skewed, it dozes: one slice of the stream
-    in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there were no
-    others. More would cost more than it answers. Of the rows of one read, copies of `most_at_once` bytes may enter.
+    While a full cache answers next to nothing, as it does where keys are not skewed, it is sampled: one slice of the
+    stream in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there
+    were no others. More would cost more than it answers. Of the rows of one read, copies of `max_at_once` bytes may
+    enter.
     """
 
     answers_by_code = True
@@ -52,10 +53,10 @@ class CachedTuples(CacheStage):
         one_in: int = 1,
         seed: int = 0,
         stats: JoinStats,
-        most_at_once: int = 2**62,
+        max_at_once: int = 2**62,
     ) -> None:
         self.cache = cache
-        self._most_at_once = most_at_once
+        self._max_at_once = max_at_once
         self._remembers_absent = remembers_absent
         self.counts_frequencies = admission is not None
         self._admission = admission
@@ -66,9 +67,9 @@ class CachedTuples(CacheStage):
         self._windows = self._looked_at = 0
         self._stats = stats
         self._one_in = one_in
-        self._dozes = False
+        self._answers_little = False
         """Whether it has answered next to nothing since that was a settled share."""
-        self._looks, self._lessons = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
+        self._looking, self._learning = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
 
@@ -77,27 +78,27 @@ class CachedTuples(CacheStage):
         """The cache's lock."""
         return self.cache.lock
 
-    def load(self, reader: PartitionReader) -> None:
+    def load(self, reader: PageGroupReader) -> None:
         """Without admission: fill the cache with the first rows of the master table."""
         if self._admission is not None:
             return
         loaded = rows_seen = 0
-        for partition in reader.readable():
+        for page_group in reader.readable():
             left = self.cache.capacity - self.cache.count
             if self.cache.is_full:
                 return
             loaded += 1
-            pages = reader.read(np.array([partition], dtype=np.int64), sequential=True)
+            pages = reader.read(np.array([page_group], dtype=np.int64), sequential=True)
             rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
             self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
             rows_seen += len(pages.codes)
-        self._knows_all = loaded == reader.partition_count and self.cache.count == rows_seen
+        self._knows_all = loaded == reader.page_group_count and self.cache.count == rows_seen
 
     def decide_to_look(self) -> bool:
         """Decide whether to look for the next tuples in the cache."""
-        return not self.is_dozing or self._looks.draw()
+        return not self.is_sampled or self._looking.draw()
 
-    def probe(self, codes: Int64Array, partitions: Int32Array) -> Int32Array:  # noqa: ARG002
+    def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
         """Look codes up in the cache; what is not in a cache of the whole table is absent."""
         slots = self.cache.find(codes)
         if self._knows_all:
@@ -134,7 +135,7 @@ class CachedTuples(CacheStage):
 
     def after_read(
         self,
-        partitions: Int64Array,
+        page_groups: Int64Array,
         pages: PageSet,
         drained: Drained,
         rows: Int64Array,
@@ -145,7 +146,7 @@ class CachedTuples(CacheStage):
         """Admit the rows that matched often enough, and the absent keys that were asked for as often."""
         if self._admission is None or not len(rows):
             return
-        if self.is_dozing and not self._lessons.draw():
+        if self.is_sampled and not self._learning.draw():
             return
         matched, matches, missing = count_matches(rows, len(pages.codes))
         codes = pages.codes[matched]
@@ -156,10 +157,10 @@ class CachedTuples(CacheStage):
             codes = np.concatenate([codes, absent])
             matches = np.concatenate([matches, counts.astype(np.int32)])
         needed = _NONE
-        if self._admission.needs_partitions:
+        if self._admission.needs_page_groups:
             of_matched = np.searchsorted(pages.bounds, matched, side="right")
             of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
-            needed = partitions[np.concatenate([of_matched, of_missing]) - 1]
+            needed = page_groups[np.concatenate([of_matched, of_missing]) - 1]
         worth = self._admission.worth(codes, matches, needed, queue)
         of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
         floor = self.cache.floor()
@@ -181,26 +182,26 @@ class CachedTuples(CacheStage):
         """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
 
         `take` yields the codes at some places, which have one row each, piece by piece with their cached columns. For
-        admissions that look neither at partitions nor at what waits.
+        admissions that look neither at page groups nor at what waits.
         """
-        if self._admission is None or (self.is_dozing and not self._lessons.draw()):
+        if self._admission is None or (self.is_sampled and not self._learning.draw()):
             return
         self._stats.shadow_hits += self.cache.evicted.asked_for(codes, asks)
         worth = self._admission.worth(codes, asks, _NONE, _NOTHING_WAITS)
         is_worthy = worth > self.cache.floor()
         # A code with several rows would need several entries: such codes are left to the reads.
         wanted = np.flatnonzero(is_worthy & (row_counts == 1))
-        for some, rows in take(wanted[np.argsort(-worth[wanted], kind="stable")]):
-            self._note(self.cache.admit(codes[some], worth[some], rows, absent=False))
+        for chosen, rows in take(wanted[np.argsort(-worth[wanted], kind="stable")]):
+            self._note(self.cache.admit(codes[chosen], worth[chosen], rows, absent=False))
         if self._remembers_absent:
             absent = np.flatnonzero(is_worthy & (row_counts == 0))
             if len(absent):
                 self._note(self.cache.admit(codes[absent], worth[absent], None, absent=True))
 
     @property
-    def is_dozing(self) -> bool:
+    def is_sampled(self) -> bool:
         """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
-        return self._dozes and self.cache.is_full
+        return self._answers_little and self.cache.is_full
 
     def _admit(self, pages: PageSet, rows: Int64Array, matches: Int32Array) -> None:
         if not self._unique:
@@ -211,7 +212,7 @@ class CachedTuples(CacheStage):
         if len(rows):
             batch = None
             if self._columns:
-                batch, _ = pages.take_some(rows, self._columns, self._most_at_once)
+                batch, _ = pages.take_within(rows, self._columns, self._max_at_once)
                 rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
@@ -225,7 +226,7 @@ class CachedTuples(CacheStage):
         halvings = admission.age(self._answered, self._tuples)
         if self._one_in > 1:
             is_useless = self._answered < _NEXT_TO_NOTHING * self._tuples
-            self._dozes = is_useless and (self._dozes or admission.is_settled)
+            self._answers_little = is_useless and (self._answers_little or admission.is_settled)
         self._windows += 1
         self._looked_at += self._tuples
         self._tuples = self._answered = 0
@@ -235,7 +236,7 @@ class CachedTuples(CacheStage):
             self.at_look is not None
             and self._windows >= _WINDOWS_OF_A_LOOK
             and admission.is_settled
-            and not self.is_dozing
+            and not self.is_sampled
         ):
             self.at_look(self._looked_at)
         self.cache.age(halvings)

@@ -115,7 +115,7 @@ class Answer:
         master, master_bytes = None, 0
         if self.pages is not None and self._matching.plan.master_columns:
             rows = self._rows[self._at : self._at + len(tuples)]
-            master, master_bytes = self.pages.take_some(rows, self._matching.plan.master_columns, limit_bytes)
+            master, master_bytes = self.pages.take_within(rows, self._matching.plan.master_columns, limit_bytes)
             tuples = tuples[: master.num_rows]
         self._at += len(tuples)
         stream_bytes = 0 if sizes is None else int(sizes[: len(tuples)].sum())
@@ -133,7 +133,7 @@ class Answer:
         of, rows = of[:count], rows[:count]
         same: BoolArray | None = None
         if matching.verify:
-            keys, _ = pages.take_some(rows, matching.plan.master_keys, limit_bytes)
+            keys, _ = pages.take_within(rows, matching.plan.master_keys, limit_bytes)
             if keys.num_rows < count:
                 count = keys.num_rows
                 after, within = self._place_of(int(of[count]), int(rows[count]))
@@ -147,7 +147,7 @@ class Answer:
                 chosen = chosen[1:]
         master, master_bytes = None, 0
         if matching.plan.master_columns and len(chosen):
-            master, master_bytes = pages.take_some(rows, matching.plan.master_columns, limit_bytes)
+            master, master_bytes = pages.take_within(rows, matching.plan.master_columns, limit_bytes)
             if master.num_rows < len(rows):
                 after, within = self._place_of(int(of[master.num_rows]), int(rows[master.num_rows]))
                 of = chosen = of[: master.num_rows]

@@ -72,7 +72,7 @@ class Output:
     """Collects what the phases of a join find and hands out record batches of about `batch_bytes`.
 
     Bytes are counted as rows are made. As long as there is room for its rows an answer is made into rows at once; rows
-    of waiting tuples are left in their slots until a batch is complete or `most_slots` are held. What has no room stays
+    of waiting tuples are left in their slots until a batch is complete or `max_slots` are held. What has no room stays
     what it is, tuples and pages, until it is handed out piece by piece; meanwhile no more should be found. Where keys
     are hashed, a match counts only if the keys themselves are equal. May be called from two threads.
     """
@@ -85,14 +85,14 @@ class Output:
         *,
         unique: bool,
         batch_bytes: int,
-        most_slots: int,
+        max_slots: int,
         dead_letters: DeadLetters | None = None,
     ) -> None:
         self._plan = plan
         self._rows = stream_rows
         self._waited_rows = WaitedRows(stream_rows)
         self._batch_bytes = max(1, batch_bytes)
-        self._most_slots = most_slots
+        self._max_slots = max_slots
         self.dead_letters = dead_letters
         self._lock = RLock()
         self._pending = _Pending()
@@ -120,7 +120,7 @@ class Output:
     def is_due(self) -> bool:
         """Whether a batch of the wanted size can be handed out, or something must be so that the join can go on."""
         pending = self._pending
-        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._most_slots or pending.unfinished:
+        if pending.size_bytes >= self._batch_bytes or pending.slots >= self._max_slots or pending.unfinished:
             return True
         return pending.slots > 0 and self._rows.is_full  # what has been answered takes the room of what waits
 
@@ -143,10 +143,10 @@ class Output:
 
     def answered(self, slots: Int64Array, pages: PageSet, rows: Int64Array) -> None:
         """Join tuples that waited with rows of pages; row -1 means that the key is absent."""
-        found = rows >= 0
-        if not found.all():
-            self._leave_unmatched(self._waited_rows, slots[~found])
-            slots, rows = slots[found], rows[found]
+        is_matched = rows >= 0
+        if not is_matched.all():
+            self._leave_unmatched(self._waited_rows, slots[~is_matched])
+            slots, rows = slots[is_matched], rows[is_matched]
         if len(rows):
             self._add(Answer(self._matching, self._waited_rows, slots, pages, rows))
 
@@ -164,11 +164,11 @@ class Output:
         self, batch: pa.RecordBatch, stream_rows: Int64Array, pages: PageSet, rows: Int64Array
     ) -> None:
         """Join arriving tuples with rows of pages; row -1 means that the key is absent."""
-        found = rows >= 0
-        self.unmatched_on_arrival(batch, stream_rows[~found])
-        if found.any():
+        is_matched = rows >= 0
+        self.unmatched_on_arrival(batch, stream_rows[~is_matched])
+        if is_matched.any():
             source = ArrivedRows(batch, self._rows.sizes)
-            self._add(Answer(self._matching, source, stream_rows[found], pages, rows[found]))
+            self._add(Answer(self._matching, source, stream_rows[is_matched], pages, rows[is_matched]))
 
     def unmatched_on_arrival(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> None:
         """Let arriving tuples leave without a match."""
@@ -254,18 +254,18 @@ class Output:
 
     def _assembled(self, made: deque[_Made]) -> pa.RecordBatch:
         """Return one batch of the first rows of a kind."""
-        some = [made.popleft()]
-        size_bytes = some[0].size_bytes
+        parts = [made.popleft()]
+        size_bytes = parts[0].size_bytes
         while made and size_bytes + made[0].size_bytes <= 1.25 * self._batch_bytes:
-            some.append(made.popleft())
-            size_bytes += some[-1].size_bytes
-        masters = [rows.master for rows in some if rows.master is not None]
-        streams = [rows.stream for rows in some if rows.stream is not None]
+            parts.append(made.popleft())
+            size_bytes += parts[-1].size_bytes
+        masters = [rows.master for rows in parts if rows.master is not None]
+        streams = [rows.stream for rows in parts if rows.stream is not None]
         if streams:
             stream = concatenate(streams)
         else:
-            stream = self._rows.take(_joined([rows.tuples for rows in some]))
-            self._rows.free(_joined([rows.done for rows in some]))
+            stream = self._rows.take(_joined([rows.tuples for rows in parts]))
+            self._rows.free(_joined([rows.done for rows in parts]))
         with self._released():
             self._held_bytes -= size_bytes
             self._mean_row_bytes += (size_bytes / stream.num_rows - self._mean_row_bytes) * _ROWS_WEIGHT

@@ -1,4 +1,4 @@
-"""The disk phase: partitions are read, and the tuples that wait for them leave."""
+"""The disk phase: page groups are read, and the tuples that wait for them leave."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PENDING, _ENDED = Moment(input_pending=True), Moment(input_pending=False)
 class DiskPhase:
     """Reads what the page choice wants, and lets all tuples leave that wait for it.
 
-    A tuple whose partition has been read leaves whether or not it has matched, so an absent key never asks twice.
+    A tuple whose page group has been read leaves whether or not it has matched, so an absent key never asks twice.
     `poll_pending` is asked whether more input may come whenever the page choice needs to know.
     """
 
@@ -79,7 +79,7 @@ class DiskPhase:
     def read_beside(self, *, begins: bool = True) -> None:
         """Do a round beside the stream phase, with as many buffers as the page choice has.
 
-        With several, a partition is loaded into each buffer that is free, unless no more loads are to begin, and the
+        With several, a page group is loaded into each buffer that is free, unless no more loads are to begin, and the
         first one that has come is probed.
         """
         if self._buffers == 1:
@@ -103,17 +103,17 @@ class DiskPhase:
         Returns whether tuples wait and it wants none, so that input must come first.
         """
         self._answer_from_pinned()
-        partitions = _NONE
+        page_groups = _NONE
         if self._waiting.count:
             if self._deadline is not None:
                 self._deadline.note()
-            partitions = self._runs.popleft() if self._runs else self._choose()
+            page_groups = self._runs.popleft() if self._runs else self._choose()
             if self._merges:
-                self._read_runs(partitions)
-            elif self._is_readable(partitions):
-                self._probe(partitions, self._reader.read(partitions, sequential=self._choice.sequential))
+                self._read_runs(page_groups)
+            elif self._is_readable(page_groups):
+                self._probe(page_groups, self._reader.read(page_groups, sequential=self._choice.sequential))
         self._end_round()
-        return not len(partitions) and self._waiting.count > 0
+        return not len(page_groups) and self._waiting.count > 0
 
     def finish(self) -> Iterator[None]:
         """Answer all that wait, by reads of just the pages that they need, and yield after each."""
@@ -121,8 +121,8 @@ class DiskPhase:
         self._runs.clear()
         self._finishing = self._waiting.count
         drained = self._waiting.drain(np.flatnonzero(self._waiting.counts))
-        for partitions, pages, needing in self._reader.read_demanded(drained, self._finish_bytes, across=self._merges):
-            self._join_pages(partitions, pages, needing, whole=False)
+        for page_groups, pages, needing in self._reader.read_demanded(drained, self._finish_bytes, across=self._merges):
+            self._join_pages(page_groups, pages, needing, whole=False)
             self._finishing -= len(needing.codes)
             del pages  # so that the next read has its memory
             yield
@@ -142,42 +142,42 @@ class DiskPhase:
         if not self._waiting.count and self._cache is not None:
             self._cache.after_batch(self._waiting)
 
-    def _read_runs(self, partitions: Int64Array) -> None:
-        """Read runs of partitions, but for those that are too large to read, for which no tuple waits.
+    def _read_runs(self, page_groups: Int64Array) -> None:
+        """Read runs of page groups, but for those that are too large to read, for which no tuple waits.
 
         If they are more than a read may bring, only the first of them; the others are read in the next rounds.
         """
-        first, *later = self._cut_run(partitions)
+        first, *later = self._cut_run(page_groups)
         self._runs.extend(later)
         if len(first):
             self._read_run(first)
 
-    def _cut_run(self, partitions: Int64Array) -> list[Int64Array]:
-        unreadable = self._reader.partitions.unreadable(partitions)
+    def _cut_run(self, page_groups: Int64Array) -> list[Int64Array]:
+        unreadable = self._reader.page_groups.unreadable(page_groups)
         if unreadable is not None:
-            partitions = partitions[~unreadable]
-        return self._reader.partitions.within(partitions, self._run_bytes) if self._run_bytes else [partitions]
+            page_groups = page_groups[~unreadable]
+        return self._reader.page_groups.within(page_groups, self._run_bytes) if self._run_bytes else [page_groups]
 
-    def _read_run(self, partitions: Int64Array) -> None:
+    def _read_run(self, page_groups: Int64Array) -> None:
         following = list(self._runs)
         if len(following) < self._ahead.reads:
             planned = self._choice.following(self._ahead.reads)
             following += [part for run in planned for part in self._cut_run(run) if len(part)]
-        pages, starts = self._ahead.read(partitions, following[: self._ahead.reads])
+        pages, starts = self._ahead.read(page_groups, following[: self._ahead.reads])
         if self._deadline is not None:
-            count, longest_seconds = self._deadline.waits_of(partitions)
+            count, longest_seconds = self._deadline.waits_of(page_groups)
             self._intake.answered(count, longest_seconds, self._waiting)
-        drained = self._waiting.drain(partitions)
-        by_run = Drained(drained.codes, drained.references, drained.bounds[np.append(starts, len(partitions))])
-        self._join_pages(partitions[starts], pages, by_run, whole=False)
+        drained = self._waiting.drain(page_groups)
+        by_run = Drained(drained.codes, drained.references, drained.bounds[np.append(starts, len(page_groups))])
+        self._join_pages(page_groups[starts], pages, by_run, whole=False)
         if self._read_costs is not None:
             request_seconds, byte_seconds = self._read_costs.costs
-            self._choice.learn_costs(request_seconds, byte_seconds * self._reader.mean_partition_bytes)
+            self._choice.learn_costs(request_seconds, byte_seconds * self._reader.mean_page_group_bytes)
 
-    def _is_readable(self, partitions: Int64Array) -> bool:
+    def _is_readable(self, page_groups: Int64Array) -> bool:
         """Say whether there is something to read; only a ring ever asks for what is too large to read."""
-        unreadable = self._reader.partitions.unreadable(partitions)
-        return len(partitions) > 0 and (unreadable is None or not unreadable.any())
+        unreadable = self._reader.page_groups.unreadable(page_groups)
+        return len(page_groups) > 0 and (unreadable is None or not unreadable.any())
 
     def _answer_from_pinned(self) -> None:
         if self._cache is None or self._cache.probes_on_arrival:
@@ -186,37 +186,37 @@ class DiskPhase:
         for drained, pages in self._cache.answer_waiting(self._waiting):
             self._answer(drained, pages, from_cache=True)
 
-    def _probe(self, partitions: Int64Array, pages: PageSet) -> None:
+    def _probe(self, page_groups: Int64Array, pages: PageSet) -> None:
         """Join pages with all tuples that wait for them."""
-        self._join_pages(partitions, pages, self._waiting.drain(partitions), whole=True)
+        self._join_pages(page_groups, pages, self._waiting.drain(page_groups), whole=True)
 
-    def _join_pages(self, partitions: Int64Array, pages: PageSet, drained: Drained, *, whole: bool) -> None:
+    def _join_pages(self, page_groups: Int64Array, pages: PageSet, drained: Drained, *, whole: bool) -> None:
         cache, probed = self._cache, len(pages.codes)
         counted = cache is not None and cache.counts_frequencies
         self._clock.charge(Operations(probes=probed, frequency_checks=probed if counted else 0))
         rows = self._answer(drained, pages, from_cache=False)
         if cache is not None:
             with cache.guard:
-                cache.after_read(partitions, pages, drained, rows, self._waiting, whole=whole)
+                cache.after_read(page_groups, pages, drained, rows, self._waiting, whole=whole)
         if whole:
             bounds = drained.bounds.tolist()
-            for index, partition in enumerate(partitions.tolist()):
-                self._choice.after_read(partition, bounds[index + 1] - bounds[index], self._waiting)
+            for index, page_group in enumerate(page_groups.tolist()):
+                self._choice.after_read(page_group, bounds[index + 1] - bounds[index], self._waiting)
         self._stats.iterations += 1
 
     def _answer(self, drained: Drained, pages: PageSet, *, from_cache: bool) -> Int64Array:
         count, waits = len(drained.codes), self._waits
-        rows, found = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
+        rows, match_count = match(pages.codes, pages.bounds, drained.codes, drained.bounds)
         self._clock.charge(Operations(outputs=count, removals=count))
         if from_cache:
-            self._stats.cache_hits += found
+            self._stats.cache_hits += match_count
         else:
-            self._stats.read_hits += found
+            self._stats.read_hits += match_count
         if count:
             starts = drained.bounds[:-1]
             firsts = drained.references[starts[starts < drained.bounds[1:]] if len(starts) > 1 else starts]
             waits.oldest_left(waits.first_position(firsts))
-            waits.leave(count, absent=count - found)
+            waits.leave(count, absent=count - match_count)
             if self._waiting.count:
                 waits.forget_before(waits.first_position(np.array([self._waiting.oldest_reference()])))
             if self._output is not None:

@@ -18,7 +18,7 @@ class Entrance(ABC):
         """Return how many more tuples may enter now."""
 
     @abstractmethod
-    def enter(self, codes: Int64Array, partitions: Int32Array, references: Int64Array) -> None:
+    def enter(self, codes: Int64Array, page_groups: Int32Array, references: Int64Array) -> None:
         """Let tuples enter, no more than there is room for."""
 
     @abstractmethod
@@ -44,9 +44,9 @@ class QueueEntrance(Entrance):
         waiting = self._waiting
         return self._intake.room(waiting, self._taken if waiting.count else 0)
 
-    def enter(self, codes: Int64Array, partitions: Int32Array, references: Int64Array) -> None:
+    def enter(self, codes: Int64Array, page_groups: Int32Array, references: Int64Array) -> None:
         """Let tuples wait."""
-        added = self._waiting.add(codes, partitions, references)
+        added = self._waiting.add(codes, page_groups, references)
         assert added == len(codes), "the intake gave more room than there is"
 
     def count(self, taken: int, entered: int) -> Operations:

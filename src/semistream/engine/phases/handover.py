@@ -26,13 +26,13 @@ class _HandedOver:
     """Tuples on their way to the disk phase; `chunk` is where they came from if nobody has looked for them yet."""
 
     codes: Int64Array
-    partitions: Int32Array
+    page_groups: Int32Array
     references: Int64Array
     chunk: Chunk | None = None
 
     def after(self, count: int) -> _HandedOver:
         """Return all but the first tuples."""
-        return _HandedOver(self.codes[count:], self.partitions[count:], self.references[count:], self.chunk)
+        return _HandedOver(self.codes[count:], self.page_groups[count:], self.references[count:], self.chunk)
 
 
 class Handover(Entrance):
@@ -73,9 +73,9 @@ class Handover(Entrance):
         """Return the free slots."""
         return self.slots - self._count
 
-    def enter(self, codes: Int64Array, partitions: Int32Array, references: Int64Array) -> None:
+    def enter(self, codes: Int64Array, page_groups: Int32Array, references: Int64Array) -> None:
         """Hand tuples over that are not cached."""
-        self._hold(_HandedOver(codes, partitions, references))
+        self._hold(_HandedOver(codes, page_groups, references))
 
     def count(self, taken: int, entered: int) -> Operations:
         """Return what it costs to take tuples and to hand some of them over."""
@@ -92,9 +92,9 @@ class Handover(Entrance):
             return 0
         return self.slots // 2 - self._count
 
-    def enter_unprobed(self, chunk: Chunk, codes: Int64Array, partitions: Int32Array, references: Int64Array) -> None:
+    def enter_unprobed(self, chunk: Chunk, codes: Int64Array, page_groups: Int32Array, references: Int64Array) -> None:
         """Hand tuples over that nobody has looked for."""
-        self._hold(_HandedOver(codes, partitions, references, chunk))
+        self._hold(_HandedOver(codes, page_groups, references, chunk))
 
     def note_room(self) -> None:
         """Note whether the stream phase stops because there is no room."""
@@ -109,7 +109,7 @@ class Handover(Entrance):
                 is_looked_for = tuples.chunk is None
                 if tuples.chunk is not None:
                     tuples = self._look_for(tuples, tuples.chunk)
-                moved = self._waiting.add(tuples.codes[:room], tuples.partitions[:room], tuples.references[:room])
+                moved = self._waiting.add(tuples.codes[:room], tuples.page_groups[:room], tuples.references[:room])
                 self._clock.charge(Operations(takes=moved if is_looked_for else 0, appends=moved))
                 if moved < len(tuples.codes):
                     self._held.appendleft(tuples.after(moved))
@@ -133,7 +133,7 @@ class Handover(Entrance):
         cache = self._late_cache
         assert cache is not None
         with cache.guard:
-            slots = cache.probe(tuples.codes, tuples.partitions)
+            slots = cache.probe(tuples.codes, tuples.page_groups)
             hits, misses = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
             absent = 0
             if len(hits):
@@ -142,4 +142,4 @@ class Handover(Entrance):
             cache.arrived(len(slots))
         self._waits.leave(len(hits), absent=absent, cache_hits=len(hits) - absent)
         self._clock.charge(Operations(takes=len(slots), probes=len(slots), outputs=len(hits)))
-        return _HandedOver(tuples.codes[misses], tuples.partitions[misses], tuples.references[misses])
+        return _HandedOver(tuples.codes[misses], tuples.page_groups[misses], tuples.references[misses])

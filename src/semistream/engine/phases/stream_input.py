@@ -29,8 +29,8 @@ class Chunk:
     """The key codes of the tuples that may have a match."""
     rows: Int64Array
     """Where these tuples stand in the chunk."""
-    partitions: Int32Array
-    """The partition of the master table that each needs."""
+    page_groups: Int32Array
+    """The page group of the master table that each needs."""
     arrival_seconds: Float64Array | None = None
     """When each arrived; None if all of them are there."""
     batch: pa.RecordBatch | None = None

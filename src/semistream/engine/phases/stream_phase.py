@@ -39,7 +39,7 @@ class StreamPhase:
         self._cache = parts.cache
         self._output = parts.output
         self._rows = parts.stream_rows
-        self._has_master_rows = parts.reader.partition_count > 0
+        self._has_master_rows = parts.reader.page_group_count > 0
         costs = parts.clock.costs if isinstance(parts.clock, ModelClock) else NO_COSTS
         self._costs = costs
         self._entry_seconds = entrance.entry_seconds(costs)
@@ -162,18 +162,18 @@ class StreamPhase:
         cache = self._cache if self._cache is not None and self._cache.decide_to_look() else None
         wanted = room if cache is None else self._wanted(room)
         end = min(self._available(chunk), self._used + min(wanted, fitting))
-        codes, partitions = chunk.codes[self._used : end], chunk.partitions[self._used : end]
+        codes, page_groups = chunk.codes[self._used : end], chunk.page_groups[self._used : end]
         rows = chunk.rows[self._used : end]
         before = self._clock.now()
         if cache is None:
             consumed = min(len(codes), room)
             references = self._references(chunk, rows[:consumed])
-            self._entrance.enter(codes[:consumed], partitions[:consumed], references)
+            self._entrance.enter(codes[:consumed], page_groups[:consumed], references)
             self._waits.arrive(chunk, self._used, consumed)
             operations = self._entrance.count(consumed, consumed)
         else:
             with cache.guard:
-                slots = cache.probe(codes, partitions)
+                slots = cache.probe(codes, page_groups)
                 of_hits, misses, consumed = split_arrivals(
                     slots, room, limit_seconds, self._hit_seconds, self._miss_seconds
                 )
@@ -187,7 +187,7 @@ class StreamPhase:
                     absent = cache.answer(codes[of_hits], chunk, rows[of_hits], answered, self._output)
                 cache.arrived(consumed)
             if len(misses):
-                self._entrance.enter(codes[misses], partitions[misses], self._references(chunk, rows[misses]))
+                self._entrance.enter(codes[misses], page_groups[misses], self._references(chunk, rows[misses]))
             self._hit_rate += (hits / consumed - self._hit_rate) * 0.2
             self._waits.arrive(chunk, self._used, consumed)
             self._waits.leave(hits, absent=absent, cache_hits=hits - absent)
@@ -213,7 +213,7 @@ class StreamPhase:
         chosen = slice(start, start + count)
         self._waits.arrive(chunk, start, count)
         references = self._references(chunk, chunk.rows[chosen])
-        handover.enter_unprobed(chunk, chunk.codes[chosen], chunk.partitions[chosen], references)
+        handover.enter_unprobed(chunk, chunk.codes[chosen], chunk.page_groups[chosen], references)
         self._use(chunk, count)
         self._clock.charge(handover.count(count, count))
         return count * each_seconds

@@ -56,12 +56,12 @@ class ChunkAnswers:
     """The largest of these pages."""
     rows: MergedRows
     misses: Misses
-    found: FoundRows
+    looked_up: FoundRows
     """The rows of the codes of `misses`, of those on pages that may be read."""
     readable: Int64Array | None
     """Which codes of `misses` these are; None for all."""
     is_probed: bool
-    """Whether the cache was asked; one that dozes is not always."""
+    """Whether the cache was asked; one that is sampled is not always."""
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,17 @@ class ChunkLookUp:
         pages = self._store.locate(misses.codes)
         readable, largest_refused = self._readable(pages)
         asked = misses.codes if readable is None else misses.codes[readable]
-        found = self._looked_up(asked, pages if readable is None else pages[readable])
-        if found.code_count < len(asked):
-            return TooManyRows(found.code_count / len(asked))
+        looked_up = self._looked_up(asked, pages if readable is None else pages[readable])
+        if looked_up.code_count < len(asked):
+            return TooManyRows(looked_up.code_count / len(asked))
         if cached is not None and slots is not None:
             self._use(cached, slots, usable, places)
-        counts, refused = self._place(places, misses, found, readable)
-        rows = MergedRows(self._columns, cached.rows if cached is not None else None, found.columns)
+        counts, refused = self._place(places, misses, looked_up, readable)
+        rows = MergedRows(self._columns, cached.rows if cached is not None else None, looked_up.columns)
         self._stats.iterations += 1
-        return ChunkAnswers(places, counts, refused, largest_refused, rows, misses, found, readable, cached is not None)
+        return ChunkAnswers(
+            places, counts, refused, largest_refused, rows, misses, looked_up, readable, cached is not None
+        )
 
     def learn(self, answers: ChunkAnswers) -> None:
         """Let the cache admit what is worth it; the places of the chunk are void afterwards."""
@@ -136,16 +138,16 @@ class ChunkLookUp:
             readable = answers.readable
             codes = misses.codes if readable is None else misses.codes[readable]
             asks = (misses.asks if readable is None else misses.asks[readable]).astype(np.int32)
-            firsts, sizes = answers.found.bounds[:-1], np.diff(answers.found.bounds)
+            firsts, sizes = answers.looked_up.bounds[:-1], np.diff(answers.looked_up.bounds)
 
-            def take(some: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch | None]]:
+            def take(chosen: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch | None]]:
                 if not len(self._columns):
-                    yield some, None
+                    yield chosen, None
                     return
-                places = found_place(firsts[some])
-                for start, end in cuts(answers.rows.row_bytes(places), len(some), self._piece_bytes):
+                places = found_place(firsts[chosen])
+                for start, end in cuts(answers.rows.row_bytes(places), len(chosen), self._piece_bytes):
                     arrays = answers.rows.take(places[start:end])
-                    yield some[start:end], pa.RecordBatch.from_arrays(arrays, schema=self._columns)
+                    yield chosen[start:end], pa.RecordBatch.from_arrays(arrays, schema=self._columns)
 
             cached.learn(codes, asks, sizes, take)
         if answers.is_probed:
@@ -156,11 +158,11 @@ class ChunkLookUp:
             return self._nothing
         reader, stats = self._reader, self._stats
         before = (reader.page_reads, reader.read_requests, reader.bytes_read)
-        found = reader.look_up(codes, pages)
+        looked_up = reader.look_up(codes, pages)
         stats.page_reads += reader.page_reads - before[0]
         stats.read_requests += reader.read_requests - before[1]
         stats.bytes_read += reader.bytes_read - before[2]
-        return found
+        return looked_up
 
     def _readable(self, pages: Int32Array) -> tuple[Int64Array | None, int]:
         """Return which codes are on pages that are not too large to read, None if all are, and the largest other."""
@@ -181,11 +183,11 @@ class ChunkLookUp:
         self._stats.absent += absent
 
     def _place(
-        self, places: Int64Array, misses: Misses, found: FoundRows, readable: Int64Array | None
+        self, places: Int64Array, misses: Misses, looked_up: FoundRows, readable: Int64Array | None
     ) -> tuple[Int64Array | None, BoolArray | None]:
         """Put the places of rows that were found; return how many rows each has, and which are refused."""
-        sizes = np.diff(found.bounds)
-        of_codes = np.where(sizes > 0, found_place(found.bounds[:-1]), NOWHERE)
+        sizes = np.diff(looked_up.bounds)
+        of_codes = np.where(sizes > 0, found_place(looked_up.bounds[:-1]), NOWHERE)
         refused = None
         if readable is not None:
             of_readable, readable_sizes = of_codes, sizes

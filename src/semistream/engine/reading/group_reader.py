@@ -1,4 +1,4 @@
-"""Reads partitions of the master table."""
+"""Reads page groups of the master table."""
 
 from __future__ import annotations
 
@@ -11,60 +11,60 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock, ModelClock
 from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
-from semistream.engine.reading.page_groups import Partitions, Runs
+from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.store.contract import MasterStore, PageSet
 
 
-class PartitionReader:
-    """Reads partitions, one request each, counting and charging each read. May be called from several threads."""
+class PageGroupReader:
+    """Reads page groups, one request each, counting and charging each read. May be called from several threads."""
 
-    def __init__(self, store: MasterStore, partitions: Partitions, clock: Clock, stats: JoinStats) -> None:
-        self.partitions = partitions
+    def __init__(self, store: MasterStore, page_groups: PageGroups, clock: Clock, stats: JoinStats) -> None:
+        self.page_groups = page_groups
         self._store = store
         self._clock = clock
         self._stats = stats
         self._lock = Lock()
         pages = store.page_count
-        self._mean_partition_bytes = store.range_bytes(0, pages - 1) / max(1, partitions.count) if pages else 1.0
+        self._mean_page_group_bytes = store.range_bytes(0, pages - 1) / max(1, page_groups.count) if pages else 1.0
 
     @property
-    def partition_count(self) -> int:
-        """The partitions of the table."""
-        return self.partitions.count
+    def page_group_count(self) -> int:
+        """The page groups of the table."""
+        return self.page_groups.count
 
     @property
-    def mean_partition_bytes(self) -> float:
-        """What a read of a partition transfers in the mean."""
-        return self._mean_partition_bytes
+    def mean_page_group_bytes(self) -> float:
+        """What a read of a page group transfers in the mean."""
+        return self._mean_page_group_bytes
 
-    def partition_bytes(self, partitions: Int32Array) -> int:
-        """Return what a read of the largest of some partitions transfers."""
-        first, last = self.partitions.pages_of(np.unique(partitions).astype(np.int64))
+    def page_group_bytes(self, page_groups: Int32Array) -> int:
+        """Return what a read of the largest of some page groups transfers."""
+        first, last = self.page_groups.pages_of(np.unique(page_groups).astype(np.int64))
         return max(map(self._store.range_bytes, first.tolist(), last.tolist()))
 
     def readable(self) -> Iterator[int]:
-        """Yield the partitions that are not too large to read, in their order."""
-        for partition in range(self.partition_count):
-            unreadable = self.partitions.unreadable(np.array([partition]))
+        """Yield the page groups that are not too large to read, in their order."""
+        for page_group in range(self.page_group_count):
+            unreadable = self.page_groups.unreadable(np.array([page_group]))
             if unreadable is None or not unreadable[0]:
-                yield partition
+                yield page_group
 
     def locate(self, codes: Int64Array) -> Int32Array:
-        """Return the partition that has the row of each code, if any has."""
-        return self.partitions.locate(codes)
+        """Return the page group that has the row of each code, if any has."""
+        return self.page_groups.locate(codes)
 
-    def read(self, partitions: Int64Array, *, sequential: bool = False, in_flight: int = 1) -> PageSet:
-        """Read partitions, in the order given.
+    def read(self, page_groups: Int64Array, *, sequential: bool = False, in_flight: int = 1) -> PageSet:
+        """Read page groups, in the order given.
 
         `sequential` says that the read continues the one before; `in_flight` how many such reads run side by side, so
         that their latencies overlap while they share the bandwidth.
         """
-        first, last = self.partitions.pages_of(partitions)
-        return self._read(first, last, continued=sequential and partitions[0] > 0, in_flight=in_flight)
+        first, last = self.page_groups.pages_of(page_groups)
+        return self._read(first, last, continued=sequential and page_groups[0] > 0, in_flight=in_flight)
 
     def read_runs(self, runs: Runs) -> PageSet:
-        """Read runs of partitions, each by one request and as one range."""
+        """Read runs of page groups, each by one request and as one range."""
         return self._read(runs.first_pages, runs.last_pages, continued=False, in_flight=len(runs.starts))
 
     def prepared_runs(self, runs: Runs) -> Callable[[], PageSet]:
@@ -78,8 +78,8 @@ class PartitionReader:
     ) -> Iterator[tuple[Int64Array, PageSet, Drained]]:
         """Read only the pages that tuples need, in the order of the table and about `read_bytes` at a time.
 
-        Yields the partition of each range that was read, the ranges, and the tuples that need them; neighbouring pages
-        of one partition, or with `across` of any, are one range and one request.
+        Yields the page group of each range that was read, the ranges, and the tuples that need them; neighbouring pages
+        of one page group, or with `across` of any, are one range and one request.
         """
         located = self._store.locate(drained.codes)
         order = np.argsort(located, kind="stable")
@@ -88,16 +88,16 @@ class PartitionReader:
         needed = pages[starts]
         step = self._pages_within(needed, read_bytes)
         for begin in range(0, len(needed), step):
-            some = needed[begin : begin + step]
-            partitions = self.partitions.holding(some)
-            parted = np.diff(some, prepend=-2) > 1
-            breaks = np.flatnonzero(parted if across else parted | (np.diff(partitions, prepend=-1) > 0))
-            first, last = some[breaks], some[np.append(breaks[1:], len(some)) - 1]
+            part = needed[begin : begin + step]
+            page_groups = self.page_groups.holding(part)
+            parted = np.diff(part, prepend=-2) > 1
+            breaks = np.flatnonzero(parted if across else parted | (np.diff(page_groups, prepend=-1) > 0))
+            first, last = part[breaks], part[np.append(breaks[1:], len(part)) - 1]
             end = int(starts[begin + step]) if begin + step < len(needed) else len(order)
             chosen = order[starts[begin] : end]
             bounds = np.append(starts[begin + breaks], end) - starts[begin]
             needing = Drained(drained.codes[chosen], drained.references[chosen], bounds)
-            yield partitions[breaks], self._read(first, last, continued=False, in_flight=1), needing
+            yield page_groups[breaks], self._read(first, last, continued=False, in_flight=1), needing
 
     def _pages_within(self, pages: Int64Array, read_bytes: int) -> int:
         """Return how many of some pages may be read at once."""

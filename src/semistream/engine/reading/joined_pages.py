@@ -45,7 +45,7 @@ class JoinedPages(PageSet):
         back[order] = np.arange(len(order))
         return self._take_ascending(rows[order], part_of[order], columns).take(pa.array(back))
 
-    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+    def take_within(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
         """Return the named columns of the first of these rows that fit the limit, at least of one, and their bytes."""
         part_of = np.searchsorted(self._firsts[1:-1], rows, side="right")
         cuts = [0, *(np.flatnonzero(np.diff(part_of)) + 1).tolist(), len(rows)]
@@ -53,12 +53,12 @@ class JoinedPages(PageSet):
         left_bytes = limit_bytes
         for start, end in pairwise(cuts):
             part = int(part_of[start]) if len(rows) else 0
-            some, size_bytes = self._parts[part].take_some(rows[start:end] - self._firsts[part], columns, left_bytes)
+            piece, size_bytes = self._parts[part].take_within(rows[start:end] - self._firsts[part], columns, left_bytes)
             if taken and size_bytes > left_bytes:
                 break
-            taken.append(some)
+            taken.append(piece)
             left_bytes -= size_bytes
-            if some.num_rows < end - start:
+            if piece.num_rows < end - start:
                 break
         return concatenate(taken), limit_bytes - left_bytes
 

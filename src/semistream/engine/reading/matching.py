@@ -34,8 +34,8 @@ def count_matches(rows: Int64Array, row_count: int) -> tuple[Int64Array, Int32Ar
     matched = np.empty(min(len(rows), row_count), dtype=np.int64)
     matches = np.empty(len(matched), dtype=np.int32)
     missing = np.empty(len(rows), dtype=np.int64)
-    found, missed = _count_matches(rows, np.zeros(row_count, dtype=np.int32), matched, matches, missing)
-    return matched[:found], matches[:found], missing[:missed]
+    match_count, missed = _count_matches(rows, np.zeros(row_count, dtype=np.int32), matched, matches, missing)
+    return matched[:match_count], matches[:match_count], missing[:missed]
 
 
 @kernel
@@ -49,13 +49,13 @@ def _count_matches(
         else:
             missing[missed] = index
             missed += 1
-    found = 0
+    match_count = 0
     for row in range(counts.shape[0]):
         if counts[row]:
-            matched[found] = row
-            matches[found] = counts[row]
-            found += 1
-    return found, missed
+            matched[match_count] = row
+            matches[match_count] = counts[row]
+            match_count += 1
+    return match_count, missed
 
 
 @kernel
@@ -79,11 +79,11 @@ def find_in(page_codes: Int64Array, low: Any, high: Any, code: Any, scale: Any) 
         return -1
     if scale > 0.0:
         guess = min(low + np.int64((code - page_codes[low]) * scale), high - 1)
-        found = page_codes[guess]
-        if found == code and (guess == low or page_codes[guess - 1] != code):
+        code_there = page_codes[guess]
+        if code_there == code and (guess == low or page_codes[guess - 1] != code):
             return guess
         # Narrow the search to the side of the guess that the code is on.
-        if found < code:
+        if code_there < code:
             low = guess + 1
         else:
             high = guess + 1
@@ -101,7 +101,7 @@ def find_in(page_codes: Int64Array, low: Any, high: Any, code: Any, scale: Any) 
 def _match(
     page_codes: Int64Array, page_bounds: Int64Array, codes: Int64Array, bounds: Int64Array, rows: Int64Array
 ) -> int:
-    found = 0
+    match_count = 0
     for part in range(bounds.shape[0] - 1):
         low, high = page_bounds[part], page_bounds[part + 1]
         scale = guess_scale(page_codes, low, high)
@@ -109,8 +109,8 @@ def _match(
             row = find_in(page_codes, low, high, codes[index], scale)
             rows[index] = row
             if row >= 0:
-                found += 1
-    return found
+                match_count += 1
+    return match_count
 
 
 @kernel

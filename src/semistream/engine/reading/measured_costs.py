@@ -6,7 +6,7 @@ _DECAY = 0.995
 """An observation counts half as much after about 140 more."""
 _DOUBT = 0.005
 """How much the assumed ratio counts against all observations."""
-_MOST_OFF = 8.0
+_MAX_OFF = 8.0
 _NOTHING = 1e-12
 """What explains less of the seconds than this says nothing about costs."""
 
@@ -56,10 +56,10 @@ class MeasuredCosts:
         xx, xy, yy = self._xx + doubt, self._xy, self._yy + doubt
         x, y = self._x + doubt * scale, self._y + doubt * scale
         first, second = x * yy - y * xy, y * xx - x * xy  # both times the determinant, which is positive
-        if first * _MOST_OFF >= second and second * _MOST_OFF >= first:
+        if first * _MAX_OFF >= second and second * _MAX_OFF >= first:
             determinant = xx * yy - xy * xy
             self._factors = first / determinant, second / determinant
             return
-        ratio = _MOST_OFF if first > second else 1 / _MOST_OFF
+        ratio = _MAX_OFF if first > second else 1 / _MAX_OFF
         second = (ratio * self._x + self._y) / (ratio * ratio * self._xx + 2 * ratio * self._xy + self._yy)
         self._factors = ratio * second, second

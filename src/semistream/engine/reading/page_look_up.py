@@ -35,8 +35,8 @@ class PageRowReader(RowReader):
         while first < len(needed) and (not first or held_bytes <= self._max_bytes):
             step = max(1, int(np.searchsorted(np.cumsum(sizes[first:]), self._read_bytes, side="right")))
             last = min(len(needed), first + step)
-            some = slice(int(starts[first]), int(ends[last - 1]))
-            batch, counts = self._read(codes[some], needed[first:last], starts[first:last] - starts[first])
+            span = slice(int(starts[first]), int(ends[last - 1]))
+            batch, counts = self._read(codes[span], needed[first:last], starts[first:last] - starts[first])
             bounds.append(row_count + np.cumsum(counts))
             taken.append(batch)
             row_count += batch.num_rows
@@ -56,7 +56,7 @@ class PageRowReader(RowReader):
         self.bytes_read += self._store.ranges_bytes(first, last)
         rows, _ = match(read.codes, read.bounds, codes, np.append(starts[breaks], len(codes)))
         counts = np.zeros(len(codes), dtype=np.int64)
-        found = rows >= 0
-        counts[found] = run_lengths(read.codes, read.bounds, rows[found])
+        is_present = rows >= 0
+        counts[is_present] = run_lengths(read.codes, read.bounds, rows[is_present])
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         return read.take(np.repeat(rows, counts) + within, self._columns), counts

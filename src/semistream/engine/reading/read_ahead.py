@@ -13,7 +13,7 @@ import numpy as np
 from semistream.core.arrays import Int64Array
 from semistream.core.clock import Clock, ModelClock
 from semistream.engine.reading.disk_time import DiskTime
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
 from semistream.engine.reading.loaders import Load, Loaders
 from semistream.engine.reading.measured_costs import MeasuredCosts
@@ -30,15 +30,15 @@ _LATENCY_BYTES = 300_000
 class _Loading:
     """A read that is under way, in parts that threads read side by side."""
 
-    partitions: Int64Array
+    page_groups: Int64Array
     runs: Runs
     starts: Int64Array
-    """Where each part starts among the partitions."""
+    """Where each part starts among the page groups."""
     parts: Sequence[Load]
 
 
 class ReadAhead:
-    """Reads what comes next while what came before is joined: runs of partitions, or one partition for each buffer.
+    """Reads what comes next while what came before is joined: runs of page groups, or one page group for each buffer.
 
     Runs: those that follow are read while the caller joins the first. On the wall clock up to `in_flight` requests are
     under way at one time, each in a thread; with 0 nothing is read ahead. Up to `reads` reads are begun ahead of the
@@ -54,7 +54,7 @@ class ReadAhead:
 
     def __init__(
         self,
-        reader: PartitionReader,
+        reader: PageGroupReader,
         clock: Clock,
         *,
         in_flight: int = 1,
@@ -78,22 +78,22 @@ class ReadAhead:
         self._ended: SimpleQueue[Load] = SimpleQueue()
         self._turn = 0
 
-    def read(self, partitions: Int64Array, following: Sequence[Int64Array]) -> tuple[PageSet, Int64Array]:
-        """Return the pages of ascending partitions, neighbours as one range, and begin to read those that follow.
+    def read(self, page_groups: Int64Array, following: Sequence[Int64Array]) -> tuple[PageSet, Int64Array]:
+        """Return the pages of ascending page groups, neighbours as one range, and begin to read those that follow.
 
-        With the pages comes where each run of neighbours starts among the partitions.
+        With the pages comes where each run of neighbours starts among the page groups.
         """
         if self._disk is not None:
-            return self._modelled(self._disk, partitions, following[:1])
+            return self._modelled(self._disk, page_groups, following[:1])
         if not self._in_flight:
-            runs = self._reader.partitions.runs(partitions)
+            runs = self._reader.page_groups.runs(page_groups)
             load = Load(self._reader.prepared_runs(runs))
             load.run()
-            return self._loaded(_Loading(partitions, runs, runs.starts[:1], [load])), runs.starts
-        while self._loading and not _is_same(self._loading[0].partitions, partitions):
+            return self._loaded(_Loading(page_groups, runs, runs.starts[:1], [load])), runs.starts
+        while self._loading and not _is_same(self._loading[0].page_groups, page_groups):
             _outcomes(self._loading.popleft())  # its memory is counted: never more than were asked for
-        for some in [partitions, *following][len(self._loading) :]:
-            self._loading.append(self._begin(some))  # its latency passes while the pages of this read come
+        for wanted in [page_groups, *following][len(self._loading) :]:
+            self._loading.append(self._begin(wanted))  # its latency passes while the pages of this read come
         loading = self._loading.popleft()
         return self._loaded(loading), loading.runs.starts
 
@@ -109,14 +109,14 @@ class ReadAhead:
         return [buffer for buffer, loading in enumerate(self._buffers) if loading is None]
 
     def loading(self) -> tuple[int, ...]:
-        """Return the partitions that buffers are being loaded with."""
+        """Return the page groups that buffers are being loaded with."""
         return tuple(int(loading[0][0]) for loading in self._buffers if loading is not None)
 
-    def load(self, buffer: int, partition: Int64Array) -> None:
-        """Begin to load a partition into a buffer that is free."""
+    def load(self, buffer: int, page_group: Int64Array) -> None:
+        """Begin to load a page group into a buffer that is free."""
         count = len(self._buffers)
-        load = Load(partial(self._reader.read, partition, in_flight=count), self._ended)
-        self._buffers[buffer] = (partition, load)
+        load = Load(partial(self._reader.read, page_group, in_flight=count), self._ended)
+        self._buffers[buffer] = (page_group, load)
         if self._disk is None:
             self._loaders.begin(load)
             return
@@ -125,7 +125,7 @@ class ReadAhead:
         self._turn = (buffer + 1) % count
 
     def first_loaded(self) -> tuple[Int64Array, PageSet] | None:
-        """Wait for the first buffer that is loaded; return its partition and pages, or None if none is being loaded."""
+        """Wait for the first buffer that is loaded; return its page group and pages, or None if none is loading."""
         if not self.is_loading:
             return None
         load = self._ended.get()
@@ -145,22 +145,22 @@ class ReadAhead:
         self._loading.clear()
         self._loaders.close(max_seconds)
 
-    def _begin(self, partitions: Int64Array) -> _Loading:
-        all_runs = self._reader.partitions.runs
-        runs = all_runs(partitions)
-        starts = self._part_starts(partitions, runs.starts)
-        parts = [runs] if len(starts) == 1 else [all_runs(part) for part in np.split(partitions, starts[1:])]
+    def _begin(self, page_groups: Int64Array) -> _Loading:
+        all_runs = self._reader.page_groups.runs
+        runs = all_runs(page_groups)
+        starts = self._part_starts(page_groups, runs.starts)
+        parts = [runs] if len(starts) == 1 else [all_runs(part) for part in np.split(page_groups, starts[1:])]
         loads = [self._loaders.begin(Load(self._reader.prepared_runs(part))) for part in parts]
-        return _Loading(partitions, runs, starts, loads)
+        return _Loading(page_groups, runs, starts, loads)
 
-    def _part_starts(self, partitions: Int64Array, runs: Int64Array) -> Int64Array:
+    def _part_starts(self, page_groups: Int64Array, runs: Int64Array) -> Int64Array:
         """Part a read, between its runs if there are enough of them, so far as their latencies are worth a thread."""
-        size_bytes = len(partitions) * self._reader.mean_partition_bytes
+        size_bytes = len(page_groups) * self._reader.mean_page_group_bytes
         latencies = int(len(runs) * self._latency_bytes() / size_bytes) + 1
-        count = min(self._in_flight, len(partitions), max(min(len(runs), latencies), int(size_bytes / _PART_BYTES)))
+        count = min(self._in_flight, len(page_groups), max(min(len(runs), latencies), int(size_bytes / _PART_BYTES)))
         if count <= 1:
             return runs[:1]
-        starts = np.arange(count) * len(partitions) // count
+        starts = np.arange(count) * len(page_groups) // count
         if len(runs) < count:
             return starts
         return np.unique(runs[np.searchsorted(runs, starts, side="right") - 1])
@@ -175,19 +175,19 @@ class ReadAhead:
         parts = _outcomes(loading)
         if self._costs is not None:
             seconds = max(part.ended for part in loading.parts) - min(part.began for part in loading.parts)
-            size_bytes = len(loading.partitions) * self._reader.mean_partition_bytes
+            size_bytes = len(loading.page_groups) * self._reader.mean_page_group_bytes
             self._costs.observe(max(len(parts), len(loading.runs.starts)), size_bytes, seconds)
         if len(parts) == 1:
             return parts[0]
-        firsts = loading.partitions[loading.starts[1:]]
-        before = loading.partitions[loading.starts[1:] - 1]
+        firsts = loading.page_groups[loading.starts[1:]]
+        before = loading.page_groups[loading.starts[1:] - 1]
         return JoinedPages(parts, [False, *(firsts == before + 1).tolist()])
 
     def _modelled(
-        self, disk: DiskTime, partitions: Int64Array, following: Sequence[Int64Array]
+        self, disk: DiskTime, page_groups: Int64Array, following: Sequence[Int64Array]
     ) -> tuple[PageSet, Int64Array]:
-        is_expected = self._expected is not None and np.array_equal(self._expected, partitions)
-        runs = self._reader.partitions.runs(partitions)
+        is_expected = self._expected is not None and np.array_equal(self._expected, page_groups)
+        runs = self._reader.page_groups.runs(page_groups)
         with disk.reading(self._asked if is_expected else disk.now()):
             pages = self._reader.read_runs(runs)
         self._asked, self._expected = disk.now(), following[0] if following else None

@@ -93,8 +93,8 @@ class MergedRows:
             sizes[in_found] = row_bytes(column)[_FIRST_FOUND - places[in_found]]
         if self._slots is not None and (in_cache := places >= 0).any():
             slots, of_each = np.unique(places[in_cache], return_inverse=True)
-            some = [slots[start : start + _SLOTS_AT_ONCE] for start in range(0, len(slots), _SLOTS_AT_ONCE)]
-            of_slots = np.concatenate([row_bytes(self._slots.take(slots).column(index)) for slots in some])
+            pieces = [slots[start : start + _SLOTS_AT_ONCE] for start in range(0, len(slots), _SLOTS_AT_ONCE)]
+            of_slots = np.concatenate([row_bytes(self._slots.take(slots).column(index)) for slots in pieces])
             sizes[in_cache] = of_slots[of_each]
         return sizes
 

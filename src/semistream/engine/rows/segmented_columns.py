@@ -11,7 +11,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.arrow_row_sizes import row_bits
 from semistream.engine.rows.gather import gather
 
-_MOST_SEGMENTS = 48
+_MAX_SEGMENTS = 48
 _LARGEST = np.iinfo(np.int32).max
 
 
@@ -56,7 +56,7 @@ class SegmentedColumns:
         """Let each slot hold the row beside it instead of what it held."""
         self.drop(slots)
         self._append(slots, rows)
-        if sum(segment is not None for segment in self._segments) > _MOST_SEGMENTS:
+        if sum(segment is not None for segment in self._segments) > _MAX_SEGMENTS:
             self._clean()
 
     def drop(self, slots: Int64Array) -> None:
@@ -106,7 +106,7 @@ class SegmentedColumns:
             for index, segment in enumerate(self._segments)
             if segment
             and (
-                segment.batch.nbytes <= self.limit_bytes // _MOST_SEGMENTS
+                segment.batch.nbytes <= self.limit_bytes // _MAX_SEGMENTS
                 or segment.live < 0.75 * segment.batch.num_rows
             )
         ]

@@ -20,8 +20,8 @@ class RunBuffers:
     """Which share of the memory each has."""
     reads_ahead: int
     """How many reads are under way while the pages of another are joined."""
-    min_partition_bytes: float = 0.0
-    """Partitions are about so large at least, unless the table would have few of them."""
+    min_page_group_bytes: float = 0.0
+    """Page groups are about so large at least, unless the table would have few of them."""
 
 
 def run_buffers_for(costs: CostProfile, memory: int, *, on_model_clock: bool, accounting: str = "real") -> RunBuffers:

@@ -8,7 +8,7 @@ from semistream.core.budget import format_bytes, format_bytes_up, parse_bytes
 from semistream.core.errors import BudgetTooSmallError
 
 _MEMORY_STEP = 1.05
-_MOST_MEMORY = 2**50
+_MAX_MEMORY = 2**50
 
 
 def too_small(memory: int) -> BudgetTooSmallError:
@@ -22,6 +22,6 @@ def memory_needed(fits: Callable[[int], bool], memory: int) -> int:
     Tried step by step: with more memory reads are larger, too, so that more may be too little where less was enough.
     """
     enough = parse_bytes(format_bytes_up(memory + 1))
-    while not fits(enough) and enough < _MOST_MEMORY:
+    while not fits(enough) and enough < _MAX_MEMORY:
         enough = parse_bytes(format_bytes_up(enough * _MEMORY_STEP))
     return enough

@@ -8,7 +8,7 @@ from semistream.core.costs import CostProfile
 from semistream.engine.sizing.buffer_shares import RunBuffers, handover_share_for, run_buffers_for
 from semistream.engine.sizing.split import AsSuits, Bytes, Cache, MemoryShare, Runs, Split, TupleSpace
 
-_PARTITION_SHARE = 0.25
+_PAGE_GROUP_SHARE = 0.25
 """Planning by less than this part of what comes in the latency of a request saves nothing; many lists cost time."""
 _MAX_HANDOVER_SHARE = 10
 """The buffer between two phases takes one part in so many of the memory at most."""
@@ -20,7 +20,7 @@ class SettledSplit:
 
     split: Split
     runs: RunBuffers | None
-    """The buffers for reads of runs; None if reads bring single partitions."""
+    """The buffers for reads of runs; None if reads bring single page groups."""
     handover_bytes: int
 
 
@@ -54,7 +54,7 @@ def _run_buffers(wanted: Runs, at: Circumstances) -> RunBuffers:
     if at.on_model_clock:  # where small steps are free
         return buffers
     latency_bytes = at.costs.seek_seconds * at.costs.bytes_per_second
-    return replace(buffers, min_partition_bytes=latency_bytes * _PARTITION_SHARE)
+    return replace(buffers, min_page_group_bytes=latency_bytes * _PAGE_GROUP_SHARE)
 
 
 def _handover_bytes(wanted: Bytes | MemoryShare | AsSuits, runs: RunBuffers | None, at: Circumstances) -> int:

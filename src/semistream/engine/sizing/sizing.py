@@ -23,8 +23,8 @@ from semistream.engine.sizing.split import (
 from semistream.engine.sizing.table_sizes import (
     largest_page_bytes,
     mean_row_bytes,
-    partition_bytes,
-    partition_pages,
+    page_group_bytes,
+    page_group_pages,
     table_bytes,
     usual_page_bytes,
 )
@@ -39,7 +39,7 @@ _PAPERS_READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole page
 _MIN_SLOTS = 64
 _MIN_WAITING_SHARE = 64
 """A table is held in memory only if one part in so many is left for waiting tuples, which then are few."""
-_MANY_PARTITIONS = 4096
+_MANY_PAGE_GROUPS = 4096
 _TYPICAL_BYTES = 1_000
 """Slots are made for rows that take at most so much in variable columns; more slots than are needed cost little."""
 ROW_SHARE = 8
@@ -54,7 +54,7 @@ class Sizes:
     waiting_slots: int  # h_S
     cache_tuples: int  # h_R
     cache_blocks: int
-    """Partitions that the cache may hold."""
+    """Page groups that the cache may hold."""
     cache_bytes: int
     """What the cache may hold in all."""
     cache_variable_bytes: int
@@ -66,12 +66,12 @@ class Sizes:
     output_slots: int
     """How many tuples that have been answered may still hold their slots."""
     chunk_rows: int
-    run_partitions: int = 1
-    """How many partitions a read may bring, where it brings runs of them."""
+    run_page_groups: int = 1
+    """How many page groups a read may bring, where it brings runs of them."""
     run_bytes: int = 0
-    """What a read of runs may transfer, if it is more than one partition."""
+    """What a read of runs may transfer, if it is more than one page group."""
     slots_per_block: int = 0
-    """How many waiting tuples take as much memory as one cached partition."""
+    """How many waiting tuples take as much memory as one cached page group."""
     waiting_bytes: float = 0.0
     """What a waiting tuple takes."""
     holds_table: bool = False
@@ -84,12 +84,12 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
     """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
     memory, split, runs = budget.total_bytes, settled.split, settled.runs
     if runs is None:
-        pages = partition_pages(store, min(_wanted_read_bytes(split, store, _PAPERS_READ_BYTES), memory // 16))
+        pages = page_group_pages(store, min(_wanted_read_bytes(split, store, _PAPERS_READ_BYTES), memory // 16))
     else:
-        pages = _smallest_pages(runs, store, split.partition_bytes, memory)
+        pages = _smallest_pages(runs, store, split.page_group_bytes, memory)
     row_bytes = mean_row_bytes(store)
-    read_bytes = partition_bytes(store, pages)
-    partitions = -(-store.page_count // pages)
+    read_bytes = page_group_bytes(store, pages)
+    page_groups = -(-store.page_count // pages)
     cache_bytes = _cache_bytes(split.cache, memory, read_bytes, read_bytes)
     handover_bytes = settled.handover_bytes
     runs_bytes = int(runs.share * memory) if runs else 0
@@ -97,7 +97,7 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
     budget.reserve("disk buffer", min(memory, max(reads_bytes, split.buffers * read_bytes)))
     budget.reserve("cache", min(budget.free_bytes, cache_bytes))
     budget.reserve("handover buffer", min(budget.free_bytes, handover_bytes))
-    budget.reserve("page book-keeping", min(budget.free_bytes, partitions * split.partition_bytes))
+    budget.reserve("page book-keeping", min(budget.free_bytes, page_groups * split.page_group_bytes))
     cached_bytes = row_bytes + _policy_bytes(split.cache)
     cache_tuples = _cache_tuples(split.cache, store, int(cache_bytes / cached_bytes))
     more_bytes = max(0, int(row_bytes * store.row_count) - cache_bytes)
@@ -122,7 +122,7 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
         output_bytes=memory // 8,
         output_slots=65_536,
         chunk_rows=65_536,
-        run_partitions=max(1, runs_bytes // read_bytes),
+        run_page_groups=max(1, runs_bytes // read_bytes),
         slots_per_block=read_bytes // _PAPERS_WAITING_BYTES,
         waiting_bytes=_PAPERS_WAITING_BYTES,
         holds_table=holds_table,
@@ -157,22 +157,22 @@ def real_sizes(
     divided = max(memory // 4, memory - store.index_bytes)  # the index has its size, whatever the shares of the others
     usual = min(max(divided // 64, 64_000), 1_000_000)
     if runs is None:
-        pages = partition_pages(store, min(_wanted_read_bytes(split, store, usual), memory // 16))
+        pages = page_group_pages(store, min(_wanted_read_bytes(split, store, usual), memory // 16))
     else:
-        pages = _smallest_pages(runs, store, 32 + split.partition_bytes, memory)
-    read_bytes = max(partition_bytes(store, pages), largest_page_bytes(store, memory // ROW_SHARE))
-    partitions = max(1, -(-store.page_count // pages))
+        pages = _smallest_pages(runs, store, 32 + split.page_group_bytes, memory)
+    read_bytes = max(page_group_bytes(store, pages), largest_page_bytes(store, memory // ROW_SHARE))
+    page_groups = max(1, -(-store.page_count // pages))
     output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, divided // 24)
-    block_bytes = int(1.3 * partition_bytes(store, pages))  # with its codes, and what allocators lose
+    block_bytes = int(1.3 * page_group_bytes(store, pages))  # with its codes, and what allocators lose
     cache_bytes = _cache_bytes(split.cache, divided, read_bytes, int(1.3 * read_bytes))
     handover_bytes = settled.handover_bytes
     handover_slots = int(handover_bytes / (20 + slot_bytes))
     runs_bytes = int(runs.share * divided) if runs else 0
     fixed = {
         "index": store.index_bytes,
-        "page book-keeping": partitions * (32 + split.partition_bytes),
+        "page book-keeping": page_groups * (32 + split.page_group_bytes),
         "disk buffer": _disk_buffer_bytes(split.buffers, runs, read_bytes, runs_bytes),
         "output": 4 * output_bytes + output_slots * slot_bytes,
         "work space": divided // 16,
@@ -194,15 +194,15 @@ def real_sizes(
         raise too_small(memory)
     for component, size_bytes in fixed.items():
         budget.reserve(component, size_bytes)
-    slots = _slots_within(budget.free_bytes, partitions, queue_bytes, elsewhere)
+    slots = _slots_within(budget.free_bytes, page_groups, queue_bytes, elsewhere)
     if stream_variable_bytes:
         slots_bytes = budget.free_bytes - largest_variable_bytes
-        slots = min(slots, _slots_within(slots_bytes, partitions, queue_bytes, slot_bytes))
+        slots = min(slots, _slots_within(slots_bytes, page_groups, queue_bytes, slot_bytes))
     if slots < _MIN_SLOTS:
         raise too_small(memory)
     variable_bytes = 0
     if stream_variable_bytes:
-        variable_bytes = budget.free_bytes - int(_queue_bytes(slots, partitions, queue_bytes) + slots * slot_bytes)
+        variable_bytes = budget.free_bytes - int(_queue_bytes(slots, page_groups, queue_bytes) + slots * slot_bytes)
     budget.reserve("waiting tuples", budget.free_bytes)
     per_cached = cached_slot_bytes + 1.25 * cached_variable_bytes + _policy_bytes(split.cache)
     fitting = store.row_count if holds_table else fitting_tuples(cache_bytes, per_cached)
@@ -220,24 +220,24 @@ def real_sizes(
         output_bytes=output_bytes,
         output_slots=output_slots,
         chunk_rows=max(1, min(65_536, int(chunk_bytes / (40 + stream_row_bytes)))),
-        run_partitions=max(1, runs_bytes // partition_bytes(store, pages)),
+        run_page_groups=max(1, runs_bytes // page_group_bytes(store, pages)),
         run_bytes=runs_bytes,
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
         holds_table=holds_table,
-        cached_bytes=TupleCache.MOST_SLOT_BYTES + per_cached,
+        cached_bytes=TupleCache.MAX_SLOT_BYTES + per_cached,
     )
 
 
 def _smallest_pages(runs: RunBuffers, store: MasterStore, noted_bytes: int, memory: int) -> int:
-    """Return how many pages a partition must have so that `noted_bytes` for each take a 32nd of the memory at most.
+    """Return how many pages a page group must have so that `noted_bytes` for each take a 32nd of the memory at most.
 
-    More if they are to be larger, but then not so many that few partitions are left to choose from.
+    More if they are to be larger, but then not so many that few page groups are left to choose from.
     """
     pages = max(1, -(-store.page_count * noted_bytes * 32 // memory))
-    if not runs.min_partition_bytes:
+    if not runs.min_page_group_bytes:
         return pages
-    return max(pages, min(store.page_count // _MANY_PARTITIONS, partition_pages(store, runs.min_partition_bytes)))
+    return max(pages, min(store.page_count // _MANY_PAGE_GROUPS, page_group_pages(store, runs.min_page_group_bytes)))
 
 
 def _wanted_read_bytes(split: Split, store: MasterStore, usual: int) -> int:
@@ -251,7 +251,7 @@ def _wanted_read_bytes(split: Split, store: MasterStore, usual: int) -> int:
 
 
 def _cache_bytes(cache: Cache, memory: int, read_bytes: int, block_bytes: int) -> int:
-    """Return the bytes of the cache; where it holds whole partitions, those of one at least."""
+    """Return the bytes of the cache; where it holds whole page groups, those of one at least."""
     match cache:
         case TupleSpace(MemoryShare(share)):
             return int(share * memory)
@@ -299,13 +299,13 @@ def _disk_buffer_bytes(buffers: int, runs: RunBuffers | None, read_bytes: int, r
     return max((buffers + 2) * read_bytes, reads)
 
 
-def _slots_within(size_bytes: int, partitions: int, queue_bytes: int, elsewhere: float) -> int:
+def _slots_within(size_bytes: int, page_groups: int, queue_bytes: int, elsewhere: float) -> int:
     """Return how many tuples can wait if each takes so much in the queue and elsewhere."""
     slots = max(0, int(size_bytes / (queue_bytes + elsewhere)))
-    while slots and _queue_bytes(slots, partitions, queue_bytes) + slots * elsewhere > size_bytes:
+    while slots and _queue_bytes(slots, page_groups, queue_bytes) + slots * elsewhere > size_bytes:
         slots = int(slots * 0.97)
     return slots
 
 
-def _queue_bytes(slots: int, partitions: int, queue_bytes: int) -> int:
-    return chunk_count(slots, partitions) * (chunk_tuples(slots, partitions) * queue_bytes + 4)
+def _queue_bytes(slots: int, page_groups: int, queue_bytes: int) -> int:
+    return chunk_count(slots, page_groups) * (chunk_tuples(slots, page_groups) * queue_bytes + 4)

@@ -46,7 +46,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of neighbouring partitions, as many as this memory takes; partitions are then as small as may be."""
+    """Runs of neighbouring page groups, as many as this memory takes; page groups are then as small as may be."""
 
     memory: MemoryShare | AsSuits = AS_SUITS
 
@@ -66,7 +66,7 @@ class TupleSpace:
 
 @dataclass(frozen=True)
 class BlockSpace:
-    """A cache of whole partitions, of one at least."""
+    """A cache of whole page groups, of one at least."""
 
     memory: MemoryShare | Reads
 
@@ -91,8 +91,8 @@ class Split:
     """What caches master data; None for nothing."""
     handover: Bytes | MemoryShare | AsSuits = NOTHING
     """The buffer between two phases that run side by side, at most a tenth of all."""
-    partition_bytes: int = 0
-    """Book-keeping that the policies need for each partition."""
+    page_group_bytes: int = 0
+    """Book-keeping that the policies need for each page group."""
     positions: bool = False
     """Waiting tuples can be found by their position in the queue, because the page choice needs that."""
 

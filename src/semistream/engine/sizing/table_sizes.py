@@ -1,4 +1,4 @@
-"""How large the pages, partitions and rows of a master table are."""
+"""How large the pages, page groups and rows of a master table are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mean_row_bytes(store: MasterStore) -> float:
 
 def usual_page_bytes(store: MasterStore) -> float:
     """Return a size that nearly all pages keep to."""
-    return min(store.largest_page_bytes, 2 * partition_bytes(store, 1)) if store.page_count else 0
+    return min(store.largest_page_bytes, 2 * page_group_bytes(store, 1)) if store.page_count else 0
 
 
 def largest_page_bytes(store: MasterStore, limit_bytes: int) -> int:
@@ -34,12 +34,12 @@ def largest_page_bytes(store: MasterStore, limit_bytes: int) -> int:
     return int(sizes[sizes <= limit_bytes].max(initial=0))
 
 
-def partition_bytes(store: MasterStore, pages: int) -> int:
+def page_group_bytes(store: MasterStore, pages: int) -> int:
     """Return what so many pages take on average, at least 1."""
     return -(-table_bytes(store) * pages // store.page_count) if store.page_count else 1
 
 
-def partition_pages(store: MasterStore, read_bytes: float) -> int:
+def page_group_pages(store: MasterStore, read_bytes: float) -> int:
     """Return how many pages come nearest to a read of this size, at least one."""
     if not store.page_count:
         return 1

@@ -33,10 +33,10 @@ class Deadline:
         place = bisect_right(self._moments, self._clock.now() - self._seconds / 2)
         return self._entered[place - 1] if place else 0
 
-    def waits_of(self, partitions: Int64Array) -> tuple[int, float]:
-        """Return how many tuples wait for some partitions, and for how long the oldest of them has waited."""
-        counts = self._waiting.counts[partitions]
-        waited_for = partitions[counts > 0]
+    def waits_of(self, page_groups: Int64Array) -> tuple[int, float]:
+        """Return how many tuples wait for some page groups, and for how long the oldest of them has waited."""
+        counts = self._waiting.counts[page_groups]
+        waited_for = page_groups[counts > 0]
         if not len(waited_for):
             return 0, 0.0
         place = bisect_right(self._entered, int(self._waiting.since[waited_for].min()))

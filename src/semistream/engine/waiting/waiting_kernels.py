@@ -1,4 +1,4 @@
-"""The hot loops of waiting tuples: chunk lists, lists of partitions, and a ring of queue positions."""
+"""The hot loops of waiting tuples: chunk lists, lists of page groups, and a ring of queue positions."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ BLOCK_BITS = 8
 
 
 @kernel
-def list_partitions(links: Int32Array, first: int, partitions: Int64Array) -> None:
-    """List partitions along their links."""
-    partition = first
-    for index in range(partitions.shape[0]):
-        partitions[index] = partition
-        partition = links[1, partition]
+def list_page_groups(links: Int32Array, first: int, page_groups: Int64Array) -> None:
+    """List page groups along their links."""
+    page_group = first
+    for index in range(page_groups.shape[0]):
+        page_groups[index] = page_group
+        page_group = links[1, page_group]
 
 
 @kernel
-def _link_last(links: Int32Array, state: Int64Array, first: int, last: int, partition: int) -> None:
-    links[0, partition] = state[last]
-    links[1, partition] = NONE
+def _link_last(links: Int32Array, state: Int64Array, first: int, last: int, page_group: int) -> None:
+    links[0, page_group] = state[last]
+    links[1, page_group] = NONE
     if state[last] == NONE:
-        state[first] = partition
+        state[first] = page_group
     else:
-        links[1, state[last]] = partition
-    state[last] = partition
+        links[1, state[last]] = page_group
+    state[last] = page_group
 
 
 @kernel
-def _unlink(links: Int32Array, state: Int64Array, first: int, last: int, partition: int) -> None:
-    before, after = links[0, partition], links[1, partition]
+def _unlink(links: Int32Array, state: Int64Array, first: int, last: int, page_group: int) -> None:
+    before, after = links[0, page_group], links[1, page_group]
     if before == NONE:
         state[first] = after
     else:
@@ -51,7 +51,7 @@ def _unlink(links: Int32Array, state: Int64Array, first: int, last: int, partiti
 @kernel
 def add_tuples(
     codes: Int64Array,
-    partitions: Int32Array,
+    page_groups: Int32Array,
     references: Int64Array,
     capacity: int,
     chunk_size: int,
@@ -69,41 +69,41 @@ def add_tuples(
     ring: Int32Array,
     alive: Int32Array,
 ) -> Any:
-    """Append tuples to the chunk lists of their partitions and return how many found room."""
+    """Append tuples to the chunk lists of their page groups and return how many found room."""
     with_positions = ring.shape[0] > 0
     with_recency = recency.shape[1] > 0
     ring_mask = ring.shape[0] - 1
     room = capacity - state[COUNT]
     added = min(room, codes.shape[0])
     for index in range(added):
-        partition = partitions[index]
-        count = counts[partition]
+        page_group = page_groups[index]
+        count = counts[page_group]
         place = count & (chunk_size - 1)
         if place == 0:
             chunk = state[FREE]
             state[FREE] = next_chunk[chunk]
             next_chunk[chunk] = NONE
             if count == 0:
-                head[partition] = chunk
-                _link_last(age, state, OLDEST, NEWEST, partition)
+                head[page_group] = chunk
+                _link_last(age, state, OLDEST, NEWEST, page_group)
                 state[OCCUPIED] += 1
                 if since.shape[0] > 0:
-                    since[partition] = state[ENTERED] + index
+                    since[page_group] = state[ENTERED] + index
             else:
-                next_chunk[tail[partition]] = chunk
-            tail[partition] = chunk
-        if with_recency and state[MOST_RECENT] != partition:
+                next_chunk[tail[page_group]] = chunk
+            tail[page_group] = chunk
+        if with_recency and state[MOST_RECENT] != page_group:
             if count > 0:
-                _unlink(recency, state, LEAST_RECENT, MOST_RECENT, partition)
-            _link_last(recency, state, LEAST_RECENT, MOST_RECENT, partition)
-        slot = tail[partition] * chunk_size + place
+                _unlink(recency, state, LEAST_RECENT, MOST_RECENT, page_group)
+            _link_last(recency, state, LEAST_RECENT, MOST_RECENT, page_group)
+        slot = tail[page_group] * chunk_size + place
         pool_codes[slot] = codes[index]
         pool_references[slot] = np.uint32(references[index])
-        counts[partition] = count + 1
+        counts[page_group] = count + 1
         if with_positions:
             sequence = state[ENTERED] + index
             pool_sequence[slot] = np.uint32(sequence)
-            ring[sequence & ring_mask] = partition
+            ring[sequence & ring_mask] = page_group
             alive[(sequence & ring_mask) >> BLOCK_BITS] += 1
     state[COUNT] += added
     state[ENTERED] += added
@@ -111,21 +111,21 @@ def add_tuples(
 
 
 @kernel
-def drained_bounds(partitions: Int64Array, counts: Int32Array, bounds: Int64Array) -> None:
-    """Work out where the tuples of each partition will start."""
-    # A count is negative while its partition has been seen, so that a repeated partition counts once.
-    for index in range(partitions.shape[0]):
-        count = max(0, counts[partitions[index]])
+def drained_bounds(page_groups: Int64Array, counts: Int32Array, bounds: Int64Array) -> None:
+    """Work out where the tuples of each page group will start."""
+    # A count is negative while its page group has been seen, so that a repeated page group counts once.
+    for index in range(page_groups.shape[0]):
+        count = max(0, counts[page_groups[index]])
         bounds[index + 1] = bounds[index] + count
         if count:
-            counts[partitions[index]] = -count
-    for index in range(partitions.shape[0]):
-        counts[partitions[index]] = abs(counts[partitions[index]])
+            counts[page_groups[index]] = -count
+    for index in range(page_groups.shape[0]):
+        counts[page_groups[index]] = abs(counts[page_groups[index]])
 
 
 @kernel
 def drain_tuples(
-    partitions: Int64Array,
+    page_groups: Int64Array,
     bounds: Int64Array,
     out_codes: Int64Array,
     out_references: Int64Array,
@@ -143,19 +143,19 @@ def drain_tuples(
     ring: Int32Array,
     alive: Int32Array,
 ) -> None:
-    """Empty the chunk lists of partitions into arrays."""
+    """Empty the chunk lists of page groups into arrays."""
     with_positions = ring.shape[0] > 0
     with_recency = recency.shape[1] > 0
     ring_mask = ring.shape[0] - 1
-    for index in range(partitions.shape[0]):
-        partition = partitions[index]
-        left = counts[partition]
+    for index in range(page_groups.shape[0]):
+        page_group = page_groups[index]
+        left = counts[page_group]
         if left == 0:
             continue
         state[COUNT] -= left
         state[OCCUPIED] -= 1
         out = bounds[index]
-        chunk = head[partition]
+        chunk = head[page_group]
         while left > 0:
             size = min(left, chunk_size)
             first = chunk * chunk_size
@@ -170,20 +170,20 @@ def drain_tuples(
             left -= size
             if left == 0:
                 next_chunk[chunk] = state[FREE]
-                state[FREE] = head[partition]
+                state[FREE] = head[page_group]
             else:
                 chunk = next_chunk[chunk]
-        counts[partition] = 0
-        head[partition] = NONE
-        tail[partition] = NONE
-        _unlink(age, state, OLDEST, NEWEST, partition)
+        counts[page_group] = 0
+        head[page_group] = NONE
+        tail[page_group] = NONE
+        _unlink(age, state, OLDEST, NEWEST, page_group)
         if with_recency:
-            _unlink(recency, state, LEAST_RECENT, MOST_RECENT, partition)
+            _unlink(recency, state, LEAST_RECENT, MOST_RECENT, page_group)
 
 
 @kernel
 def nth_youngest(ring: Int32Array, alive: Int32Array, entered: int, rank: int) -> Any:
-    """Return the partition of the tuple at a rank from the young end."""
+    """Return the page group of the tuple at a rank from the young end."""
     ring_mask = ring.shape[0] - 1
     place = (entered - 1) & ring_mask
     left = rank
@@ -219,14 +219,14 @@ def move_chunks(
 ) -> None:
     """Move all tuples to chunks below `limit`, of which there must be enough, and let only those be free."""
     used = np.zeros(next_chunk.shape[0], dtype=np.bool_)
-    for partition in range(head.shape[0]):
-        chunk = head[partition]
+    for page_group in range(head.shape[0]):
+        chunk = head[page_group]
         while chunk != NONE:
             used[chunk] = True
             chunk = next_chunk[chunk]
     free = 0
-    for partition in range(head.shape[0]):
-        before, chunk = NONE, head[partition]
+    for page_group in range(head.shape[0]):
+        before, chunk = NONE, head[page_group]
         while chunk != NONE:
             after = next_chunk[chunk]
             if chunk >= limit:
@@ -238,11 +238,11 @@ def move_chunks(
                     pool_references[free * chunk_size + place] = pool_references[chunk * chunk_size + place]
                 next_chunk[free] = after
                 if before == NONE:
-                    head[partition] = free
+                    head[page_group] = free
                 else:
                     next_chunk[before] = free
                 if after == NONE:
-                    tail[partition] = free
+                    tail[page_group] = free
                 chunk = free
             before, chunk = chunk, after
     state[FREE] = NONE

@@ -20,7 +20,7 @@ class AboveThreshold(Admission):
         self,
         codes: Int64Array,  # noqa: ARG002
         matches: Int32Array,
-        partitions: Int64Array,  # noqa: ARG002
+        page_groups: Int64Array,  # noqa: ARG002
         queue: Queue,  # noqa: ARG002
     ) -> Int32Array:
         """Compare the matches of the read."""
@@ -28,28 +28,28 @@ class AboveThreshold(Admission):
 
 
 class AboveRate(Admission):
-    """Admits a master tuple whose matches per tuple entered since its partition was last read are above a rate.
+    """Admits a master tuple whose matches per tuple entered since its page group was last read are above a rate.
 
-    The rate is `threshold` matches in twice the queue's capacity, which is how long a partition is left alone when the
-    oldest tuple decides: a partition that is read early is held to the same rate.
+    The rate is `threshold` matches in twice the queue's capacity, which is how long a page group is left alone when the
+    oldest tuple decides: a page group that is read early is held to the same rate.
     """
 
-    needs_partitions = True
+    needs_page_groups = True
 
-    def __init__(self, threshold: int, partition_count: int) -> None:
+    def __init__(self, threshold: int, page_group_count: int) -> None:
         self.threshold = threshold
-        self._last_read = np.zeros(partition_count, dtype=np.int64)
+        self._last_read = np.zeros(page_group_count, dtype=np.int64)
 
     def worth(
         self,
         codes: Int64Array,  # noqa: ARG002
         matches: Int32Array,
-        partitions: Int64Array,
+        page_groups: Int64Array,
         queue: Queue,
     ) -> Int32Array:
         """Compare the matches with what the rate allows for the time since the last read."""
-        elapsed = queue.entered - self._last_read[partitions]
-        self._last_read[partitions] = queue.entered
+        elapsed = queue.entered - self._last_read[page_groups]
+        self._last_read[page_groups] = queue.entered
         share = np.minimum(1.0, elapsed / (2 * queue.capacity))
         kept: Int32Array = matches * (matches > np.maximum(1.0, self.threshold * share))
         return kept
@@ -90,7 +90,7 @@ class FrequentLately(Admission):
         self,
         codes: Int64Array,
         matches: Int32Array,
-        partitions: Int64Array,  # noqa: ARG002
+        page_groups: Int64Array,  # noqa: ARG002
         queue: Queue,  # noqa: ARG002
     ) -> Int32Array:
         """Count the matches and return the sum of late."""

@@ -1,4 +1,4 @@
-"""Which partition of the master table to read next."""
+"""Which page group of the master table to read next."""
 
 from semistream.policies.page_choice.at_position import AtPosition
 from semistream.policies.page_choice.due_frequent import DueFrequent

@@ -9,7 +9,7 @@ from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class AtPosition(PageChoice):
-    """Chooses the partition of the tuple at a fixed share of the queue from its young end.
+    """Chooses the page group of the tuple at a fixed share of the queue from its young end.
 
     Tuples beyond the position could starve, so the oldest tuple goes first once `patience` times the queue's capacity
     has entered after it.
@@ -26,7 +26,7 @@ class AtPosition(PageChoice):
         self.patience = patience
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
-        """Return the partition at the position, or the oldest if it has waited too long."""
+        """Return the page group at the position, or the oldest if it has waited too long."""
         if queue.oldest_lag() >= self.patience * queue.capacity:
             chosen = queue.oldest()
         else:

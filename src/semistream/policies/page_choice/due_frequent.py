@@ -11,13 +11,13 @@ from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class DueFrequent(PageChoice):
-    """Chooses the frequent partition that is due, or else the one that the oldest waiting tuple needs.
+    """Chooses the frequent page group that is due, or else the one that the oldest waiting tuple needs.
 
-    The frequency f of a partition is its matches per queue capacity entered; a frequent partition is due again after
+    The frequency f of a page group is its matches per queue capacity entered; a frequent page group is due again after
     threshold * capacity / f tuples have entered. With `decay` d the frequency glides, f <- d*f + (1-d)*c with c the
     matches of the last read; without it stays as first seen. The threshold follows from what reads bring:
     `eagerness` times the mean matches of recent reads, so it scales with memory and with the skew by itself. After
-    `MAX_IN_A_ROW` frequent partitions the oldest tuple has its turn in any case, so none waits for ever.
+    `MAX_IN_A_ROW` frequent page groups the oldest tuple has its turn in any case, so none waits for ever.
     """
 
     MAX_IN_A_ROW = 16
@@ -36,12 +36,12 @@ class DueFrequent(PageChoice):
 
     @property
     def frequent_count(self) -> int:
-        """The partitions in the priority queue."""
+        """The page groups in the priority queue."""
         return len(self._frequency)
 
-    def is_frequent(self, partition: int) -> bool:
-        """Say whether a partition is in the priority queue."""
-        return partition in self._frequency
+    def is_frequent(self, page_group: int) -> bool:
+        """Say whether a page group is in the priority queue."""
+        return page_group in self._frequency
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
         """Return the top of the priority queue if it is due and has waiting tuples, else the oldest."""
@@ -50,38 +50,38 @@ class DueFrequent(PageChoice):
             self._in_a_row = 0
             return np.array([queue.oldest()], dtype=np.int64)
         while self._due and self._due[0][0] <= queue.entered:
-            _, partition = heapq.heappop(self._due)
-            if queue.counts[partition]:
-                self._scheduled = partition
+            _, page_group = heapq.heappop(self._due)
+            if queue.counts[page_group]:
+                self._scheduled = page_group
                 self._in_a_row += 1
-                return np.array([partition], dtype=np.int64)
-            del self._frequency[partition]
+                return np.array([page_group], dtype=np.int64)
+            del self._frequency[page_group]
         self._in_a_row = 0
         return np.array([queue.oldest()], dtype=np.int64)
 
-    def after_read(self, partition: int, matches: int, queue: Queue) -> None:
-        """Update the frequency, and put the partition into the priority queue if it is frequent."""
+    def after_read(self, page_group: int, matches: int, queue: Queue) -> None:
+        """Update the frequency, and put the page group into the priority queue if it is frequent."""
         if self._mean_matches:
             self._mean_matches += (matches - self._mean_matches) / 256
         else:
             self._mean_matches = float(matches)
-        known = partition in self._frequency
-        if known and partition != self._scheduled:
+        known = page_group in self._frequency
+        if known and page_group != self._scheduled:
             return  # read because a tuple grew old; its turn in the schedule stays
         limit = self.entry * self._mean_matches
         if not known:
             if matches > limit:
-                self._frequency[partition] = float(matches)
-                self._schedule(partition, queue)
+                self._frequency[page_group] = float(matches)
+                self._schedule(page_group, queue)
             return
         if self.decay is not None:
-            self._frequency[partition] = self._frequency[partition] * self.decay + matches * (1 - self.decay)
+            self._frequency[page_group] = self._frequency[page_group] * self.decay + matches * (1 - self.decay)
         if matches < self._mean_matches / 2:
-            del self._frequency[partition]
+            del self._frequency[page_group]
         else:
-            self._schedule(partition, queue)
+            self._schedule(page_group, queue)
 
-    def _schedule(self, partition: int, queue: Queue) -> None:
+    def _schedule(self, page_group: int, queue: Queue) -> None:
         threshold = self.eagerness * self._mean_matches
-        period = threshold * queue.capacity / max(1.0, self._frequency[partition])
-        heapq.heappush(self._due, (queue.entered + max(1, round(period)), partition))
+        period = threshold * queue.capacity / max(1.0, self._frequency[page_group])
+        heapq.heappush(self._due, (queue.entered + max(1, round(period)), page_group))

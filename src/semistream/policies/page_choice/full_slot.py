@@ -11,9 +11,9 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 
 class FullSlot(PageChoice):
-    """Chooses the fullest partition, once it has `threshold` tuples or the queue is full.
+    """Chooses the fullest page group, once it has `threshold` tuples or the queue is full.
 
-    While input is pending and neither holds it chooses nothing, so a tuple of a rarely used partition may wait without
+    While input is pending and neither holds it chooses nothing, so a tuple of a rarely used page group may wait without
     bound. When at most `trickle` tuples have entered since the last look, it looks the youngest of them up at once.
     """
 
@@ -25,7 +25,7 @@ class FullSlot(PageChoice):
         self._entered = 0
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
-        """Return the fullest partition if it may be read, else nothing."""
+        """Return the fullest page group if it may be read, else nothing."""
         new, self._entered = queue.entered - self._entered, queue.entered
         if 0 < new <= self.trickle:
             return np.array([queue.youngest()], dtype=np.int64)

@@ -11,9 +11,9 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class OldestAndYoungest(PageChoice):
-    """Chooses for one buffer the partition of the oldest tuple and for the other that of the youngest.
+    """Chooses for one buffer the page group of the oldest tuple and for the other that of the youngest.
 
-    The two buffers never hold the same partition: the second takes the next partition from its end of the queue. So
+    The two buffers never hold the same page group: the second takes the next page group from its end of the queue. So
     the tuples a buffer was loaded for are still there when it is probed.
     """
 
@@ -21,7 +21,7 @@ class OldestAndYoungest(PageChoice):
     buffers = 2
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
-        """Return the partition at the end of the queue that the buffer serves, or the next that is not being loaded."""
+        """Return the page group at the end of the queue that the buffer serves, or the next that is not loading."""
         end = queue.youngest if moment.buffer else queue.oldest
         chosen, rank = end(), 0
         while chosen in moment.loading:

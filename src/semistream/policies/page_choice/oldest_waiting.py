@@ -9,8 +9,8 @@ from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class OldestWaiting(PageChoice):
-    """Chooses the partition that the oldest waiting tuple needs, so no tuple waits for ever."""
+    """Chooses the page group that the oldest waiting tuple needs, so no tuple waits for ever."""
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
-        """Return the partition of the oldest tuple."""
+        """Return the page group of the oldest tuple."""
         return np.array([queue.oldest()], dtype=np.int64)

@@ -15,9 +15,9 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 class PlannedRuns(PageChoice):
-    """Chooses the runs of neighbouring partitions that serve most for what they cost, and reads them in their order.
+    """Chooses the runs of neighbouring page groups that serve most for what they cost, and reads them in their order.
 
-    A partition scores the number of tuples that wait for it times the time, in tuples, that the oldest of them has
+    A page group scores the number of tuples that wait for it times the time, in tuples, that the oldest of them has
     waited; to read it costs its bytes, and to start a run costs a request. A plan maximises score − θ · cost over all
     sets of runs, by one scan with two states (reading, skipping), and θ is such that about `share` of the waiting
     tuples leave. So a gap between two runs is read, too, where that costs less than another request, and no tuple
@@ -27,7 +27,7 @@ class PlannedRuns(PageChoice):
     Without `gaps` no page is read for which no tuple waits. With a deadline, tuples that have waited for half of it are
     served before all others.
 
-    `run_partitions` bounds what one call returns. While no input is pending and the queue is not full, a plan serves
+    `run_page_groups` bounds what one call returns. While no input is pending and the queue is not full, a plan serves
     all that wait.
     """
 
@@ -38,8 +38,8 @@ class PlannedRuns(PageChoice):
         self,
         *,
         request_seconds: float,
-        partition_seconds: float,
-        run_partitions: int,
+        page_group_seconds: float,
+        run_page_groups: int,
         share: float = 0.3,
         patience: float = 3.0,
         by_age: bool = True,
@@ -48,20 +48,20 @@ class PlannedRuns(PageChoice):
     ) -> None:
         self.deadline_seconds = deadline_seconds
         self._gaps = gaps
-        self.learn_costs(request_seconds, partition_seconds)
-        self._run_partitions = max(1, run_partitions)
+        self.learn_costs(request_seconds, page_group_seconds)
+        self._run_page_groups = max(1, run_page_groups)
         self._share = share
         self._patience = patience
         self._by_age = by_age
         self._reads: deque[Int64Array] = deque()
         """What is left of the plan."""
         self.theta = 0.0
-        """What a read of a partition had to be worth in the last plan."""
+        """What a read of a page group had to be worth in the last plan."""
 
-    def learn_costs(self, request_seconds: float, partition_seconds: float) -> None:
+    def learn_costs(self, request_seconds: float, page_group_seconds: float) -> None:
         """Plan with these costs from now on."""
-        # Only the ratio matters: costs are counted in reads of a partition.
-        self._request_cost = request_seconds / partition_seconds
+        # Only the ratio matters: costs are counted in reads of a page group.
+        self._request_cost = request_seconds / page_group_seconds
         self._run_cost = self._request_cost if self._gaps else 0.0
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
@@ -84,7 +84,7 @@ class PlannedRuns(PageChoice):
 
     def _divide(self, planned: Int64Array) -> None:
         """Divide a plan into reads."""
-        step = self._run_partitions
+        step = self._run_page_groups
         self._reads = deque(planned[start : start + step] for start in range(0, len(planned), step))
 
     def following(self, reads: int) -> list[Int64Array]:
@@ -95,7 +95,7 @@ class PlannedRuns(PageChoice):
         if share >= 1.0:
             return np.flatnonzero(queue.counts)
         wanted = max(1, int(share * queue.count))
-        steps = np.empty(queue.partition_count, dtype=np.uint8)
+        steps = np.empty(queue.page_group_count, dtype=np.uint8)
         limit = int(self._patience * queue.capacity)
         low, high = 0.0, float("inf")
         theta = self.theta or self._guess(queue)
@@ -110,7 +110,7 @@ class PlannedRuns(PageChoice):
                 low = theta
                 theta = theta * 2 if high == float("inf") else (low + high) / 2
         else:
-            # Partitions that score the same come into a plan together: better too many than too few.
+            # Page groups that score the same come into a plan together: better too many than too few.
             theta = low
             served, count = self._choose_runs(queue, theta, limit, steps)
         self.theta = theta
@@ -120,7 +120,7 @@ class PlannedRuns(PageChoice):
 
     def _plan_for_late(self, queue: Queue, overdue_before: int) -> Int64Array:
         """Plan for all tuples that are overdue, and for others only where they are worth what they were last time."""
-        steps = np.empty(queue.partition_count, dtype=np.uint8)
+        steps = np.empty(queue.page_group_count, dtype=np.uint8)
         limit = queue.entered - overdue_before + 1
         _, count = self._choose_runs(queue, self.theta or self._guess(queue), limit, steps, self._request_cost)
         planned = np.empty(count, dtype=np.int64)
@@ -146,9 +146,9 @@ class PlannedRuns(PageChoice):
 
 
 @kernel
-def _is_waited_for(counts: Int32Array, partitions: Int64Array) -> bool:
-    for index in range(partitions.shape[0]):  # noqa: SIM110
-        if counts[partitions[index]] > 0:
+def _is_waited_for(counts: Int32Array, page_groups: Int64Array) -> bool:
+    for index in range(page_groups.shape[0]):  # noqa: SIM110
+        if counts[page_groups[index]] > 0:
             return True
     return False
 
@@ -164,14 +164,14 @@ def _choose_runs(
     by_age: bool,
     steps: UInt8Array,
 ) -> tuple[int, int]:
-    """Mark the partitions of the best runs in `steps`; return how many tuples they serve, and their number."""
-    partitions = counts.shape[0]
+    """Mark the page groups of the best runs in `steps`; return how many tuples they serve, and their number."""
+    page_groups = counts.shape[0]
     reading, skipping = -1e300, 0.0
-    for partition in range(partitions):
-        count = counts[partition]
+    for page_group in range(page_groups):
+        count = counts[page_group]
         gain = -theta
         if count > 0:
-            age = entered - since[partition] + 1
+            age = entered - since[page_group] + 1
             score = np.float64(count) * age if by_age else np.float64(count)
             # What pays for a run of its own is always read.
             gain += max(score, theta * (request_cost + 2.0)) if age > limit else score
@@ -188,19 +188,19 @@ def _choose_runs(
         else:
             read = started + gain
         reading, skipping = read, skipped
-        steps[partition] = step
+        steps[page_group] = step
     served, number = 0, 0
     is_reading = reading > skipping
-    for offset in range(partitions):
-        partition = partitions - 1 - offset
-        step = steps[partition]
+    for offset in range(page_groups):
+        page_group = page_groups - 1 - offset
+        step = steps[page_group]
         if is_reading:
-            steps[partition] = 1
-            served += counts[partition]
+            steps[page_group] = 1
+            served += counts[page_group]
             number += 1
             is_reading = step & 2 != 0
         else:
-            steps[partition] = 0
+            steps[page_group] = 0
             is_reading = step & 4 != 0
     return served, number
 
@@ -208,7 +208,7 @@ def _choose_runs(
 @kernel
 def _collect(steps: UInt8Array, planned: Int64Array) -> None:
     written = 0
-    for partition in range(steps.shape[0]):
-        if steps[partition] == 1:
-            planned[written] = partition
+    for page_group in range(steps.shape[0]):
+        if steps[page_group] == 1:
+            planned[written] = page_group
             written += 1

@@ -9,7 +9,7 @@ from semistream.policies.contract import Moment, PageChoice, Queue
 
 
 class Ring(PageChoice):
-    """Chooses the partitions in the order they are stored, for ever, whether or not a tuple waits for them."""
+    """Chooses the page groups in the order they are stored, for ever, whether or not a tuple waits for them."""
 
     sequential = True
 
@@ -17,7 +17,7 @@ class Ring(PageChoice):
         self._next = 0
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:  # noqa: ARG002
-        """Return the partition after the one before."""
+        """Return the page group after the one before."""
         chosen = self._next
-        self._next = (chosen + 1) % queue.partition_count
+        self._next = (chosen + 1) % queue.page_group_count
         return np.array([chosen], dtype=np.int64)

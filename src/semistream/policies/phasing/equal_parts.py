@@ -6,15 +6,15 @@ from semistream.policies.contract import Intake, Queue
 
 
 class EqualParts(Intake):
-    """Takes in exactly one part of the queue per read, the queue having as many equal parts as there are partitions.
+    """Takes in exactly one part of the queue per read, the queue having as many equal parts as there are page groups.
 
     A tuple keeps its slot for a full round whether or not it has matched, so a part is always free. Reading waits until
     the part is complete, or the stream has ended.
     """
 
     def part(self, queue: Queue) -> int:
-        """Return the tuples of a part: h_S / partitions."""  # w
-        return max(1, queue.capacity // queue.partition_count)
+        """Return the tuples of a part: h_S / page groups."""  # w
+        return max(1, queue.capacity // queue.page_group_count)
 
     def room(self, queue: Queue, taken: int) -> int:
         """Return what the part lacks."""

@@ -117,7 +117,7 @@ def _layout(point: Point) -> Layout:
     assembly, _ = _assembly(point, "hybridjoin", ModelClock(rates.costs_of(point)))
     pages = assembly.sizes.pages_per_read
     rows = pages * (rates.PAGE_BYTES // rates.ROW_BYTES)
-    return Layout(point.master_rows, rows, assembly.reader.partition_count, assembly.sizes.waiting_slots)
+    return Layout(point.master_rows, rows, assembly.reader.page_group_count, assembly.sizes.waiting_slots)
 
 
 def _workload(point: Point, name: str, layout: Layout) -> Workload:

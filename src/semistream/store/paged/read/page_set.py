@@ -75,9 +75,9 @@ class FilePages(PageSet):
 
     def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
         """Return the named columns of these rows."""
-        return self.take_some(rows, columns, _NO_LIMIT)[0]
+        return self.take_within(rows, columns, _NO_LIMIT)[0]
 
-    def take_some(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
+    def take_within(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
         """Return the named columns of the first of these rows that fit the limit, at least of one, and their bytes."""
         gathering = self._columns.gathering(columns)
         if not len(rows) or not len(columns):

@@ -26,9 +26,9 @@ class Noting(FrequentLately):
         super().__init__(ENTRIES, max_windows=8)
         self.matches: list[int] = []
 
-    def worth(self, codes: Int64Array, matches: Int32Array, partitions: Int64Array, queue: Queue) -> Int32Array:
+    def worth(self, codes: Int64Array, matches: Int32Array, page_groups: Int64Array, queue: Queue) -> Int32Array:
         self.matches.extend(matches.tolist())
-        return super().worth(codes, matches, partitions, queue)
+        return super().worth(codes, matches, page_groups, queue)
 
 
 class Cache:
@@ -94,19 +94,19 @@ def test_any_other_cache_is_always_asked_and_learns_from_each_read(
 def test_it_wakes_up_as_soon_as_it_answers_more() -> None:
     cache = Cache(one_in=8)
     cache.pass_windows(UNTIL_SETTLED, WINDOW // 100)
-    assert cache.stage.is_dozing
+    assert cache.stage.is_sampled
     cache.pass_window(WINDOW // 10)
-    assert not cache.stage.is_dozing
+    assert not cache.stage.is_sampled
     assert all(cache.stage.decide_to_look() for _ in range(100))
 
 
-def test_it_goes_on_to_doze_when_it_answers_even_less() -> None:
+def test_it_is_still_sampled_when_it_answers_even_less() -> None:
     cache = Cache(one_in=8)
     cache.pass_windows(UNTIL_SETTLED, WINDOW // 25)
-    assert cache.stage.is_dozing
+    assert cache.stage.is_sampled
     for answered in (0, WINDOW // 30, 1):
         cache.pass_window(answered)
-        assert cache.stage.is_dozing
+        assert cache.stage.is_sampled
 
 
 def test_its_memory_goes_to_waiting_tuples_until_it_wakes_up() -> None:
@@ -127,12 +127,12 @@ def test_its_memory_goes_to_waiting_tuples_until_it_wakes_up() -> None:
     for _ in range(UNTIL_SETTLED):
         stage.arrived(20_000)
     balance.after_round()
-    assert stage.is_dozing
+    assert stage.is_sampled
     assert stage.cache.capacity == 64  # the least that is left to learn from
     assert waiting.capacity == 11_000 - 64
     slots = np.zeros(5_000, dtype=np.int64)
     stage.answer(slots, None, slots, slots, None)  # type: ignore[arg-type]
     stage.arrived(20_000)
     balance.after_round()
-    assert not stage.is_dozing
+    assert not stage.is_sampled
     assert stage.cache.capacity == first
