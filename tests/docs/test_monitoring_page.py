@@ -9,8 +9,8 @@ from typing import Any
 
 from doc_pages import DOCS
 
-from semistream.spark.metrics_files import PrometheusFile
 from semistream.spark.batch_progress import BatchProgress
+from semistream.spark.metrics_files import PrometheusFile
 from semistream.spark.statistics import BatchStatistics
 
 PAGE = (DOCS / "monitoring.md").read_text(encoding="utf-8")
