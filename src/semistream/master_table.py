@@ -15,7 +15,11 @@ from semistream.store.tables import Progress
 
 
 class MasterTable:
-    """A master table at a place; holds nothing but the path, so that it is cheap to make, to copy and to pickle."""
+    """A master table on disk; the object holds only the path, so it is cheap to make, copy and pickle.
+
+    Args:
+        path: The directory of the table.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Path = tables.local_path(path)
@@ -33,16 +37,22 @@ class MasterTable:
         memory: int | str = "256MB",
         progress: Progress | None = None,
     ) -> MasterTable:
-        """Write all rows of `data` as the next version of the table at `path`; costs one sort.
+        """Write all rows as the next version of the table at `path`; costs one sort.
 
-        `data` is an Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, and
-        may be larger than `memory`. `on_duplicate` says what happens to rows of one key: "error", "all" or "latest".
-        Pages have about `page_bytes`, if it is given; else 4096 where the rows are known to be no more than 1 GiB, and
-        8192 where they are more or nobody knows.
-
-        `data` may also be a DataFrame of Spark, which then sorts and writes in parallel within its own memory; driver
-        and executors must reach `path`. Its rows have no order, so that "latest" needs `order_by`, the columns whose
-        greatest values make a row the latest of its key.
+        Args:
+            data: An Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, which
+                may be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its
+                own memory; driver and executors must then reach `path`.
+            path: The directory of the table.
+            key: The key column, or a list of key columns.
+            page_bytes: About how many bytes a page has. By default 4096 where the rows are known to take 1 GiB or less,
+                and 8192 otherwise.
+            on_duplicate: What to do with rows that share a key: "error" refuses them, "all" keeps all of them, and
+                "latest" keeps the last one.
+            order_by: For Spark DataFrames with "latest" only, because their rows have no order: the columns whose
+                greatest values make a row the latest of its key.
+            memory: What sorting may use: bytes, or a text such as "256MB". Spark uses its own memory instead.
+            progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         table = cls(path)
         if is_spark_frame(data):
@@ -80,9 +90,11 @@ class MasterTable:
         return tables.table_at(self.path).current_version()
 
     def open(self, version: int | None = None, direct: bool = False) -> MasterStore:
-        """Return a store that shows one version: the current one unless it is named.
+        """Return a store that shows one version of the table, which `join` also accepts.
 
-        With `direct` reads go past the page cache of the operating system.
+        Args:
+            version: The number of the version; by default the current one.
+            direct: Whether reads bypass the page cache of the operating system.
         """
         return tables.table_at(self.path).open(version, direct=direct)
 
@@ -95,10 +107,18 @@ class MasterTable:
         memory: int | str = "256MB",
         progress: Progress | None = None,
     ) -> int:
-        """Delete, then insert or replace rows by key, and return the version; costs the pages that are touched.
+        """Delete, insert and replace rows by key, and return the new version; costs the pages that are touched.
 
-        Of several upserts of a key the last one counts, unless the table was built with "all" and keeps them all. A
-        DataFrame of Spark has no last row: there the columns `order_by` must say which one is the latest.
+        Deletes come first, so a row that is in both is inserted again.
+
+        Args:
+            upserts: Rows to insert or replace, in any form that `build` takes. If a key is there several times the last
+                row counts, unless the table was built with "all", which keeps all of them.
+            deletes: Rows with the key columns of the rows to delete, in any form that `build` takes.
+            order_by: For upserts in a Spark DataFrame only, because its rows have no order: the columns whose greatest
+                values make a row the latest of its key.
+            memory: What sorting may use: bytes, or a text such as "256MB".
+            progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         if is_spark_frame(upserts) or is_spark_frame(deletes):
             from semistream.spark import master_build
@@ -109,22 +129,37 @@ class MasterTable:
         return tables.merge(self.path, upserts, deletes, memory=memory, progress=progress)
 
     def info(self, version: int | None = None) -> dict[str, Any]:
-        """Return rows, pages, bytes, schema, key, versions and files, without reading pages."""
+        """Return rows, pages, bytes, schema, key, versions, files and pins, without reading pages.
+
+        Args:
+            version: The number of the version; by default the current one.
+        """
         return tables.info(self.path, version=version)
 
     def verify(self, version: int | None = None) -> dict[str, int]:
-        """Read every page, raise CorruptTableError at the first fault, and return what was checked."""
+        """Read every page, raise CorruptTableError at the first fault, and return what was checked.
+
+        Args:
+            version: The number of the version; by default the current one.
+        """
         return tables.verify(self.path, version=version)
 
     def compact(self, *, progress: Progress | None = None) -> int:
-        """Copy all pages into one file, in their order, and return the version that has them so; costs a copy.
+        """Copy all pages into one file, in order, and return the new version; costs a copy of the table.
 
-        Merges do part of that by themselves, so that the number of files stays small.
+        Merges already do part of this by themselves, so that the number of files stays small.
+
+        Args:
+            progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         return tables.compact(self.path, progress=progress)
 
     def restore(self, version: int) -> int:
-        """Go back to a version: commit its content under a new number, which is returned."""
+        """Go back to an earlier version: commit its content under a new number, and return that.
+
+        Args:
+            version: The number of the version to go back to.
+        """
         return tables.restore(self.path, version)
 
     def vacuum(
@@ -137,9 +172,15 @@ class MasterTable:
     ) -> dict[str, Any]:
         """Remove old versions, and return what was freed and why each other version stays.
 
-        These stay: the newest `keep_versions`, those that were current within `keep_for` (seconds, or a text such as
-        "10 minutes"; 0 for no such grace), those in `also_keep`, what queries may replay, and what somebody has open.
-        Queries that have pinned nothing for `pins_older_than` are taken for gone.
+        What a query may replay and what somebody has open stays in any case.
+
+        Args:
+            keep_versions: How many of the newest versions stay.
+            keep_for: Versions that were current within this time stay: seconds, or a text such as "10 minutes"; 0 for
+                no such grace.
+            also_keep: Numbers of other versions that stay.
+            pins_older_than: Queries that have pinned nothing for this time are taken for gone, and their pins are
+                removed. By default pins stay.
         """
         return tables.vacuum(
             self.path, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than

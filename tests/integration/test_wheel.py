@@ -105,8 +105,10 @@ def test_the_description_has_nothing_that_a_package_index_cannot_show(metadata: 
     tokens = MarkdownIt("commonmark").parse(metadata.get_payload())
     assert tokens[0].tag == "h1"
     assert [link for link in _links(tokens) if "://" not in link and not link.startswith("#")] == []
-    assert {token.info for token in tokens if token.type == "fence"} <= {"", "python", "toml"}
-    assert not [token for token in tokens if token.type == "html_block"]
+    assert {token.info for token in tokens if token.type == "fence"} <= {"sh", "python", "toml"}
+    # Comments, which say why a block is not run by the tests, are not shown.
+    html = [token.content.strip() for token in tokens if token.type == "html_block"]
+    assert [text for text in html if not (text.startswith("<!--") and text.endswith("-->"))] == []
 
 
 def test_the_unpacked_wheel_joins_a_table_without_extras(unpacked: Path, tmp_path: Path) -> None:
@@ -144,3 +146,22 @@ def test_an_install_for_spark_and_the_command_line_enriches_and_shows_help(wheel
     done = environment.run("python", "-c", ENRICH, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[(1, 10), (2, 20)]\n"
+
+
+@pytest.mark.slow
+def test_an_install_next_to_pyspark_replaces_nothing_and_the_example_of_the_readme_writes_rows(
+    wheel: Path, tmp_path: Path
+) -> None:
+    environment = Environment.with_packages(tmp_path / "environment", "pyspark", "pandas")
+    before = set(environment.run("python", "-m", "pip", "freeze").stdout.splitlines())
+    environment.install(str(wheel))
+    after = set(environment.run("python", "-m", "pip", "freeze").stdout.splitlines())
+    assert before - after == set()
+    blocks = MarkdownIt("commonmark").parse((REPOSITORY / "README.md").read_text(encoding="utf-8"))
+    example = next(token.content for token in blocks if token.type == "fence" and token.info == "python")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    done = environment.run("python", "-c", example, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "|product_id|quantity|price|" in done.stdout
+    assert list((folder / "warehouse" / "sales").glob("*.parquet"))

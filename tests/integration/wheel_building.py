@@ -38,20 +38,30 @@ class Environment:
     @classmethod
     def with_wheel(cls, folder: Path, wheel: Path, extras: str = "") -> Environment:
         """Make an environment and install the wheel into it, with its dependencies from the package index."""
+        return cls.with_packages(folder, f"{wheel}{extras}")
+
+    @classmethod
+    def with_packages(cls, folder: Path, *requirements: str) -> Environment:
+        """Make an environment and install packages into it."""
         venv.create(folder, with_pip=True)
         environment = cls(folder)
-        constraints = str(REPOSITORY / "constraints.txt")
-        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints)
-        done = environment.run("python", *pip, f"{wheel}{extras}")
-        assert done.returncode == 0, done.stderr
+        environment.install(*requirements)
         return environment
 
+    def install(self, *requirements: str) -> None:
+        """Install packages, in the versions that are tested."""
+        constraints = str(REPOSITORY / "constraints.txt")
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints)
+        done = self.run("python", *pip, *requirements)
+        assert done.returncode == 0, done.stderr
+
     def run(self, command: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command of the environment, without what the tests' own environment has set."""
+        """Run a command as in the activated environment, without what the tests' own environment has set."""
+        binaries = self.folder / "bin"
         return subprocess.run(
-            [str(self.folder / "bin" / command), *arguments],
+            [str(binaries / command), *arguments],
             cwd=cwd or self.folder,
-            env=_environment(),
+            env={**_environment(), "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"},
             capture_output=True,
             text=True,
         )

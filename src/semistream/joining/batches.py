@@ -43,15 +43,27 @@ def join(
 ) -> JoinedBatches:
     """Join a stream of record batches with a master table, lazily, inside `memory` bytes.
 
-    `on` names the key columns, or maps those of the stream to those of the master table. `how` is inner, left, semi or
-    anti. `columns` are the master's columns to add (by default all but its key), `replace` puts a master column in the
-    place of a stream column, and `suffix` is added to master columns whose names the stream has too. Rows leave when
-    they are answered, so not in the order they came; with `max_wait` (DEMANDJOIN only) none waits longer inside the
-    join than so many seconds, as far as reads allow it. While an iterator is silent, rows that wait are still answered.
-    Rows too large for the budget are handed to `dead_letters` with a reason, or raise RowTooLargeError without it.
+    Rows leave as soon as they are answered, not in the order in which they came. While an iterator is silent, rows that
+    wait are still answered. Settings are checked at once; columns and types are checked as soon as the schema of the
+    stream is known, which for a bare iterator is when its first batch arrives.
 
-    What can be checked is checked at once: settings always, columns and types as soon as the schema of the stream is
-    known, which for a bare iterator is when its first batch comes.
+    Args:
+        batches: A table, a reader, or any iterable of record batches.
+        master: The master table, its path, or a store that `MasterTable.open` returned.
+        on: The key columns: a name, a list of names, or a mapping from stream columns to key columns of the master
+            table.
+        how: "inner", "left", "semi" or "anti".
+        algorithm: The name of the join algorithm; `semistream algorithms` lists them.
+        memory: What the join may use: bytes, or a text such as "64MB".
+        max_wait: The longest time in seconds that a row may wait inside the join, as far as reads allow it. Only for
+            DEMANDJOIN.
+        columns: The master columns to add; by default all except the key.
+        replace: A mapping from stream columns to the master columns that take their place.
+        suffix: Renames master columns that clash with stream columns by adding this text.
+        dead_letters: A function that takes rows that are too large for the memory, as a record batch, and the reason;
+            without it, such a row raises RowTooLargeError.
+        parameters: Parameters of the algorithm, by name.
+        seed: The random seed.
     """
     check_join_type(how)
     recipe = algorithm_named(algorithm)

@@ -58,21 +58,32 @@ def enrich(
 ) -> DataFrame:
     """Return the DataFrame with columns of a master table added; works on streams and on batches.
 
-    `on` names the key columns, or maps those of the DataFrame to those of the master table. `how` is inner, left, semi
-    or anti. `columns` are the master's columns to add (by default all but its key), `replace` puts a master column in
-    the place of a column of the DataFrame, and `suffix` is added to master columns whose names it has too.
+    Settings, columns, types, names and the master table are checked at once, so that mistakes show here and not in the
+    middle of the stream.
 
-    `memory` is what the joins of one Python worker process may use together. With `order` "input" the rows of a task
-    leave in the order they came, with "any" when they are answered: the default is "input" for DEMANDJOIN, and all
-    other algorithms have "any" only. `partitioning` "auto" shuffles rows so that one task reads a page where that saves
-    more than it costs, "none" never does, and a number always does, into so many partitions. A row that is too large
-    for the memory, or whose master row is, goes to a Parquet file in the folder `dead_letters`, with the reason;
-    without one it is an error. `name` is the name of the operator in statistics. Every micro-batch is joined with one
-    version of the master table, which its replay sees again; where Spark has no ids of micro-batches `pin` gives them,
-    and pin=False does without. `parameters` are knobs of the algorithm; with order "input" only
-    `cache_share`, `max_windows` and `absent` matter, because nothing waits.
-
-    What can be checked is checked now: settings, columns, types, names, and that the master table is there.
+    Args:
+        df: The DataFrame to enrich, streaming or not.
+        master: The master table, or its path. Driver and workers must reach it by the same path.
+        on: The key columns: a name, a list of names, or a mapping from columns of the DataFrame to key columns of the
+            master table.
+        how: "inner", "left", "semi" or "anti".
+        memory: What all joins of one Python worker process may use together: bytes, or a text such as "64MB".
+        algorithm: The name of the join algorithm; `semistream algorithms` lists them.
+        columns: The master columns to add; by default all except the key.
+        replace: A mapping from columns of the DataFrame to the master columns that take their place.
+        suffix: Renames master columns that clash with columns of the DataFrame by adding this text.
+        order: "input" keeps the rows of a task in the order in which they came, "any" lets each leave as soon as it is
+            answered. The default is "input" for DEMANDJOIN; all other algorithms only have "any".
+        partitioning: "auto" shuffles rows by key where that saves more reads than the shuffle costs, "none" never does,
+            and a number always does, into that many partitions.
+        dead_letters: A folder for rows that are too large for the memory, or whose master row is. They are written to
+            Parquet files together with the reason; without a folder, such a row is an error.
+        name: The name of the operator in statistics.
+        pin: Every micro-batch is joined with one version of the master table, and a replay sees that version again.
+            Where Spark does not number micro-batches, as in `foreachBatch`, give the name of the query and the number
+            of the batch. False does without.
+        parameters: Parameters of the algorithm, by name. With order "input" only `cache_share`, `max_windows` and
+            `absent` have an effect, because nothing waits.
     """
     check_join_type(how)
     recipe = algorithm_named(algorithm)
