@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from semistream.joining import JoinedBatches, join
     from semistream.master_table import MasterTable
     from semistream.spark.enrich import enrich
+    from semistream.spark.progress import progress
 
 __version__ = "0.1.0"
-__all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join"]
+__all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join", "progress"]
 
 _HOMES = {
     "enrich": "semistream.spark.enrich",
     "join": "semistream.joining",
     "JoinedBatches": "semistream.joining",
     "MasterTable": "semistream.master_table",
+    "progress": "semistream.spark.progress",
 }
 
 
@@ -31,3 +33,8 @@ def __getattr__(name: str) -> Any:
     loaded = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = loaded
     return loaded
+
+
+def __dir__() -> list[str]:
+    # Names that are loaded on first use are there for whoever looks.
+    return sorted({*globals(), *__all__})
