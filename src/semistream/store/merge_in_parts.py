@@ -12,7 +12,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from semistream.core.durable_files import names_in, open_to_read, remove_if_possible
-from semistream.store.paged_file.coding import Progress, check_columns, delete_schema, silent
+from semistream.store.paged_file.coding import Progress, check_columns, check_names, delete_schema, silent
 from semistream.store.paged_file.duplicates import DuplicateFilter
 from semistream.store.paged_file.layout import TEMPORARY_PREFIX
 from semistream.store.paged_file.merge import ArrivingChanges, apply_changes
@@ -21,7 +21,7 @@ from semistream.store.paged_file.reader import PagedFileStore
 from semistream.store.paged_file.row_layout import RowLayout
 from semistream.store.parts import Part
 
-__all__ = ["MergeInParts", "check_columns", "delete_schema"]
+__all__ = ["MergeInParts", "check_columns", "check_names", "delete_schema"]
 
 
 class MergeInParts:

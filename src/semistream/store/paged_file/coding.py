@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -19,14 +19,19 @@ def silent(what: str, done: int, total: int | None) -> None:
     """Tell nobody about the progress."""
 
 
-def check_columns(layout: RowLayout, schema: pa.Schema) -> None:
-    """Raise SchemaDriftError unless the columns are those of the table, in any order and with the same types."""
-    for name in schema.names:
+def check_names(layout: RowLayout, names: Sequence[str]) -> None:
+    """Raise SchemaDriftError if one of these columns is not in the table."""
+    for name in names:
         if name not in layout.schema.names:
             raise SchemaDriftError(
                 f"The table has no column {name!r}, so that its values would be lost: leave it out, or build the table "
                 f"again with it."
             )
+
+
+def check_columns(layout: RowLayout, schema: pa.Schema) -> None:
+    """Raise SchemaDriftError unless the columns are those of the table, in any order and with the same types."""
+    check_names(layout, schema.names)
     arriving = plain_schema(schema)
     for field in layout.schema:
         places = arriving.get_all_field_indices(field.name)
