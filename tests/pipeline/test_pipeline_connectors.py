@@ -1,4 +1,4 @@
-"""Pipelines at addresses that Spark has no connector for, and left joins that tell their matches."""
+"""Pipelines at addresses that Spark has no connector for; names as Spark finds them, and matches that are told."""
 
 from __future__ import annotations
 
@@ -47,10 +47,12 @@ def test_every_connector_is_known_by_what_java_says() -> None:
 
 def test_a_pipeline_tells_which_rows_have_a_match(spark: SparkSession, tmp_path: Path) -> None:
     join = 'on = "PRODUCT_ID"\nhow = "left_outer"\nmemory = "16m"\ncolumns = ["name"]\nmatched = "is_known"'
-    pipeline = SmallPipeline(spark, tmp_path, join=join)
+    steps = '[[transform]]\nfilter = "SALE_ID > 0"\n[[transform]]\ndrop = ["Quantity"]\n'
+    pipeline = SmallPipeline(spark, tmp_path, join=join, transform=steps)
     pipeline.build()
     pipeline.arrive("a.json", [sale(1, 2), sale(2, 9), sale(3, None)])
     pipeline.run()
+    assert pipeline.table().schema.names == ["sale_id", "product_id", "name", "is_known"]
     assert [(row["sale_id"], row["name"], row["is_known"]) for row in pipeline.written()] == [
         (1, "ink", True),
         (2, None, False),
