@@ -15,7 +15,10 @@ from semistream.store.tables import Progress
 
 
 class MasterTable:
-    """A master table at a place; holds nothing but the path, so that it is cheap to make, to copy and to pickle."""
+    """A master table at a path, also written as file:///…; holds nothing but the path, so it is cheap to make and copy.
+
+    `memory` of its methods is a number of bytes, or a text such as "256MB", "256 MiB" or, with Spark's meaning, "256m".
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Path = tables.local_path(path)
@@ -97,8 +100,9 @@ class MasterTable:
     ) -> int:
         """Delete, then insert or replace rows by key, and return the version; costs the pages that are touched.
 
-        Of several upserts of a key the last one counts, unless the table was built with "all" and keeps them all. A
-        DataFrame of Spark has no last row: there the columns `order_by` must say which one is the latest.
+        Upserts have the columns of the table and no others, deletes at least its key columns. Of several upserts of a
+        key the last one counts, unless the table was built with "all" and keeps them all. A DataFrame of Spark has no
+        last row: there the columns `order_by` must say which one is the latest.
         """
         if is_spark_frame(upserts) or is_spark_frame(deletes):
             from semistream.spark import master_build

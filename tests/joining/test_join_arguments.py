@@ -53,11 +53,11 @@ def test_whatever_holds_record_batches_is_a_stream(table: Path, given: Any) -> N
 def test_what_is_no_stream_is_told_what_one_is(table: Path, tmp_path: Path) -> None:
     refused("A path is not a stream", str(tmp_path), table)
     refused("A path is not a stream", tmp_path, table)
-    refused("A int is not a stream", 5, table)
-    refused("A NoneType is not a stream", None, table)
-    refused("A dict is not a record batch", [{"id": 1}], table)
-    refused("A dict is not a record batch", iter([{"id": 1}]), table)
-    refused("A Table is not a record batch", [STREAM], table)
+    refused("of type int is not a stream", 5, table)
+    refused("of type NoneType is not a stream", None, table)
+    refused("of type dict is not a record batch", [{"id": 1}], table)
+    refused("of type dict is not a record batch", iter([{"id": 1}]), table)
+    refused("of type Table is not a record batch", [STREAM], table)
 
 
 def test_data_given_as_a_master_is_told_how_to_build_one() -> None:

@@ -59,7 +59,7 @@ def _opened(data: Any) -> tuple[pa.Schema | None, Iterator[Any], bool]:
         return next((batch.schema for batch in data if batch is not None), None), iter(data), False
     if isinstance(data, Iterable):
         return None, iter(data), True
-    raise InvalidSettingError(f"A {type(data).__name__} is not a stream of record batches: {_WHAT}.")
+    raise InvalidSettingError(f"An object of type {type(data).__name__} is not a stream of record batches: {_WHAT}.")
 
 
 def _plain(batches: Iterator[Any], piece_bytes: int) -> Iterator[pa.RecordBatch | None]:
@@ -74,4 +74,4 @@ def _plain(batches: Iterator[Any], piece_bytes: int) -> Iterator[pa.RecordBatch 
 
 def _check(batch: Any) -> None:
     if batch is not None and not isinstance(batch, pa.RecordBatch):
-        raise InvalidSettingError(f"A {type(batch).__name__} is not a record batch: {_WHAT}.")
+        raise InvalidSettingError(f"An object of type {type(batch).__name__} is not a record batch: {_WHAT}.")
