@@ -9,16 +9,18 @@ from semistream.core.errors import SemistreamError
 if TYPE_CHECKING:
     from semistream.joining import JoinedBatches, join
     from semistream.master_table import MasterTable
+    from semistream.spark.batch_progress import progress
     from semistream.spark.enrichment import enrich
 
 __version__ = "0.1.0"
-__all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join"]
+__all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join", "progress"]
 
 _HOMES = {
     "enrich": "semistream.spark.enrichment",
     "join": "semistream.joining",
     "JoinedBatches": "semistream.joining",
     "MasterTable": "semistream.master_table",
+    "progress": "semistream.spark.batch_progress",
 }
 
 
@@ -31,3 +33,8 @@ def __getattr__(name: str) -> Any:
     loaded = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = loaded
     return loaded
+
+
+def __dir__() -> list[str]:
+    # Names that are loaded on first use are there for whoever looks.
+    return sorted({*globals(), *__all__})

@@ -18,7 +18,7 @@ class MasterTable:
     """A master table on disk; the object holds only the path, so it is cheap to make, copy and pickle.
 
     Args:
-        path: The directory of the table.
+        path: The directory of the table, also written as file:///….
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -112,7 +112,8 @@ class MasterTable:
         Deletes come first, so a row that is in both is inserted again.
 
         Args:
-            upserts: Rows to insert or replace, in any form that `build` takes. If a key is there several times the last
+            upserts: Rows to insert or replace, in any form that `build` takes, with the columns of the table and no
+                others. If a key is there several times the last
                 row counts, unless the table was built with "all", which keeps all of them.
             deletes: Rows with the key columns of the rows to delete, in any form that `build` takes.
             order_by: For upserts in a Spark DataFrame only, because its rows have no order: the columns whose greatest

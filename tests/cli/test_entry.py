@@ -151,3 +151,10 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     said = process.stderr.read()
     process.wait(timeout=60)
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("arguments", ["algorithms", "algorithms --json", "--version"])
+def test_a_closed_standard_output_is_no_error(arguments: str) -> None:
+    command = f"exec {sys.executable} -m semistream {arguments} >&-"
+    done = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -113,6 +113,24 @@ def test_what_is_wrong_in_the_file_is_said_before_spark_starts(tmp_path: Path, m
     assert "JSON file" in fail("run", file, "--json", tmp_path)
 
 
+@pytest.mark.parametrize("options", [["--check"], []])
+def test_a_path_that_is_not_there_is_said_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setenv("SECRET_OF_TEST", SECRET)
+    monkeypatch.setattr(
+        "semistream.spark.spark_session.make_session", lambda *_, **__: pytest.fail("Spark was started")
+    )
+    file = tmp_path / "pipeline.toml"
+    source = PIPELINE.replace('"sales"\noptions', '"json"\npath = "incomming"\nschema = "product_id BIGINT"\n#')
+    file.write_text(source)
+    assert "[master] does not fit: There is no master table at" in fail("run", file, *options)
+    ss.MasterTable.build(products(50, seed=1), tmp_path / "products", key="product_id")
+    said = fail("run", file, *options)
+    assert said == f"[source] path is {tmp_path}/incomming, which is not there: make the folder, or correct the path."
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pipeline.toml", "products"], "nothing was written"
+
+
 def test_signals_stop_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.toml"
     file.write_text(PIPELINE)

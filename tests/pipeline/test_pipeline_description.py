@@ -205,6 +205,22 @@ def test_a_folder_behind_a_link_of_the_administrator_is_fine(tmp_path: Path) -> 
         changed("schema", "schema = 'a INT'\n[source.options]\napi_key = 'hunter2'"),
         SOUND.replace('"products"', '"postgresql://shop:hunter2@db/products"'),
         SOUND.replace('"warehouse"', '"s3a://key:hunter2@bucket/x"'),
+        SOUND.replace('"products"', '"postgresql://shop:pa/hunter2@db/products"'),
+        SOUND.replace('"products"', '"postgresql://shop:12/hunter2@db/products"'),
+        SOUND.replace('"products"', '"jdbc:postgresql://shop:hunter2@db/products"'),
+        SOUND.replace('"products"', '"jdbc:postgresql://db/products?user=shop&password=hunter2"'),
+        SOUND.replace('"products"', '"jdbc:oracle:thin:shop/hunter2@db"'),
+        SOUND.replace('"warehouse"', '"abfss://c@a.dfs.core.windows.net/x?sv=2024&sig=hunter2%3D"'),
+        SOUND.replace('path = "incoming"', 'path = "s3a://b/x?X-Amz-Signature=hunter2"'),
+        SOUND + "[spark]\n'spark.driver.extraJavaOptions' = '-Xmx1g -Djavax.net.ssl.keyStorePassword=hunter2'",
+        SOUND + "[spark]\nspark.executor.extraJavaOptions = '-Ddb.pass=hunter2 -Dx=y'",
+        SOUND + "[spark]\n'spark.executorEnv.PGPASSWORD' = 'hunter2'",
+        SOUND + "[spark]\nspark.executorEnv.MYSQL_PWD = 'hunter2'",
+        SOUND + "[spark]\n'spark.executorEnv.STORAGE_KEY' = 'hunter2'",
+        SOUND + "[spark]\nspark.executorEnv.BLOB_SAS = 'hunter2'",
+        SOUND + "[spark]\n'spark.executorEnv.DATABASE_URL' = 'postgres://shop:hunter2@db/x'",
+        SOUND + "[spark]\n'spark.hadoop.fs.azure.sas.c.a' = 'hunter2'",
+        SOUND + "[spark]\n'spark.hadoop.some.connection' = 'Endpoint=x;SharedAccessKey=hunter2'",
     ],
 )
 def test_secrets_in_plain_text_are_refused_and_not_repeated(tmp_path: Path, text: str) -> None:
@@ -222,6 +238,36 @@ def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path: Path, m
     assert description.master == "postgresql://shop:hunter2@db/products"
     assert description.spark.settings == {"spark.hadoop.secret": "hunter2"}
     assert "hunter2" not in repr(description)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SOUND.replace('"warehouse"', '"hdfs://node:8020/warehouse/user@host"'),
+        SOUND.replace('"warehouse"', '"abfss://container@account.dfs.core.windows.net/a:b"'),
+        SOUND + "[spark]\n'spark.driver.extraJavaOptions' = '-Xmx1g -Dkey=value -Duser.timezone=UTC'",
+        SOUND + "[spark]\n'spark.executorEnv.TZ' = 'UTC'",
+        SOUND + "[[transform]]\nfilter = \"password = 'x' and token = 'y'\"",
+    ],
+)
+def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path, text: str) -> None:
+    assert described(tmp_path, text).name
+
+
+def test_a_master_table_may_be_at_a_file_address(tmp_path: Path) -> None:
+    address = (tmp_path / "my products").as_uri()
+    assert described(tmp_path, SOUND.replace('"products"', f'"{address}"')).master == str(tmp_path / "my products")
+    inside = SOUND.replace('"products"', f'"{address}"').replace('"state"', '"my products/state"')
+    assert "[pipeline] checkpoint lies in [master] path" in refused(tmp_path, inside)
+
+
+def test_joins_have_the_names_of_spark_and_may_tell_matches(tmp_path: Path) -> None:
+    found = described(
+        tmp_path, changed("on", 'on = "a"\nhow = "left_outer"\nmatched = "is_known"\nmemory = "64m"')
+    ).join
+    assert (found.how, found.matched, found.memory_bytes) == ("left", "is_known", 64 << 20)
+    assert "[join] matched makes a column" in refused(tmp_path, changed("on", 'on = "a"\nmatched = "is known"'))
+    assert "[join] how cannot be 'full_outer'" in refused(tmp_path, changed("on", 'on = "a"\nhow = "full_outer"'))
 
 
 def test_columns_may_be_called_like_secrets(tmp_path: Path) -> None:

@@ -134,9 +134,16 @@ def test_changes_larger_than_memory_are_sorted_on_disk(table: MasterTable) -> No
     assert not list(table.path.glob("tmp-*"))
 
 
-def test_an_added_column_is_ignored(table: MasterTable) -> None:
-    table.merge(pa.table({"colour": ["red"], "text": ["changed"], "id": [0]}))
-    assert all_rows(table.open())[0] == {"id": 0, "text": "changed"}
+def test_an_added_column_is_refused_before_any_write(table: MasterTable) -> None:
+    before = sorted(path.name for path in table.path.iterdir())
+    with pytest.raises(SchemaDriftError, match="no column 'colour', so that its values would be lost: leave it out"):
+        table.merge(pa.table({"colour": ["red"], "text": ["changed"], "id": [0]}))
+    assert sorted(path.name for path in table.path.iterdir()) == before
+
+
+def test_deletes_may_be_whole_rows(table: MasterTable) -> None:
+    table.merge(deletes=pa.table({"colour": ["red"], "text": ["changed"], "id": [0]}))
+    assert all_rows(table.open())[0]["id"] != 0
 
 
 def test_a_dropped_or_retyped_column_stops_before_any_write(table: MasterTable) -> None:

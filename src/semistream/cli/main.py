@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -55,5 +57,13 @@ def semistream(
 
 def main() -> None:
     """Run the command line and exit."""
+    _open_closed_streams()
     interruption.install()
     app(prog_name="semistream")
+
+
+def _open_closed_streams() -> None:
+    """Let what is written go nowhere if whoever started us has closed a standard stream; Python has None then."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115

@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import Int64Array
+from semistream.core.arrays import BoolArray, Int64Array
 
 
 def row_bits(rows: pa.RecordBatch) -> Int64Array:
-    """Return the bits of each row without padding; costs one pass over the offsets of variable-size columns."""
+    """Return the bits of each row without padding; costs one pass over the offsets of variable-size columns.
+
+    Values of dictionaries, runs and views count as often as rows have them, as if each row stood alone.
+    """
     total = np.zeros(rows.num_rows, dtype=np.int64)
     for column in rows.columns:
         total += _bits(column)
@@ -51,11 +54,53 @@ def _bits(column: pa.Array) -> Int64Array | int:
         return np.diff(_offsets(column, np.int32)) * 8 + 32 + validity
     if types.is_large_string(data_type) or types.is_large_binary(data_type):
         return np.diff(_offsets(column, np.int64)) * 8 + 64 + validity
+    encoded = _encoded_bits(column)
+    if encoded is not None:
+        return encoded + validity
     try:
         return int(data_type.bit_width) + validity
     except ValueError:
         # Unions and what later versions of Arrow may bring: every row counts the mean.
         return -(-int(column.nbytes) * 8 // max(1, len(column)))
+
+
+def _encoded_bits(column: pa.Array) -> Int64Array | None:
+    """Return the bits of values that rows share or point to, or None if each row has its own."""
+    types, data_type, count = pa.types, column.type, len(column)
+    if types.is_dictionary(data_type):
+        values = column.dictionary
+        of_null = np.broadcast_to(_bits(pa.nulls(1, values.type)), 1) - 1
+        of_values = np.concatenate([np.broadcast_to(_bits(values), len(values)), of_null])
+        indices = column.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+        found: Int64Array = of_values[indices]
+        return found
+    if types.is_run_end_encoded(data_type):
+        ends = column.run_ends.to_numpy().astype(np.int64)
+        runs = np.searchsorted(ends, np.arange(count) + column.offset, side="right")
+        of_run: Int64Array = np.broadcast_to(_bits(column.values), len(column.values))[runs]
+        return of_run
+    if types.is_string_view(data_type) or types.is_binary_view(data_type):
+        buffer = column.buffers()[1]
+        if buffer is None or not count:
+            return np.zeros(count, dtype=np.int64)
+        # A view is four words: its length, then its bytes or where they are; of a null it may be anything.
+        lengths = np.frombuffer(buffer, dtype=np.int32)[4 * column.offset :: 4][:count].astype(np.int64)
+        return np.where(_is_valid(column), lengths, 0) * 8 + 32
+    if types.is_list_view(data_type) or types.is_large_list_view(data_type):
+        wide = types.is_large_list_view(data_type)
+        offsets, sizes = column.offsets.to_numpy().astype(np.int64), column.sizes.to_numpy().astype(np.int64)
+        valid = _is_valid(column)
+        offsets, sizes = np.where(valid, offsets, 0), np.where(valid, sizes, 0)
+        inner = np.broadcast_to(_bits(column.values), len(column.values))
+        running = np.concatenate(([0], np.cumsum(inner)))
+        of_list: Int64Array = running[offsets + sizes] - running[offsets] + (64 if wide else 32)
+        return of_list
+    return None
+
+
+def _is_valid(column: pa.Array) -> BoolArray:
+    valid: BoolArray = column.is_valid().to_numpy(zero_copy_only=False)
+    return valid
 
 
 def _list_bits(column: pa.Array) -> Int64Array:

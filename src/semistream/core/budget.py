@@ -17,11 +17,19 @@ _UNITS = {
     "kib": 2**10,
     "mib": 2**20,
     "gib": 2**30,
+    # As Spark writes them, and with its meaning.
+    "k": 2**10,
+    "m": 2**20,
+    "g": 2**30,
+    "t": 2**40,
 }
 
 
 def parse_bytes(size: int | str) -> int:
-    """Return the bytes that `size` says, e.g. 64000000, "64MB" or "64 MiB"."""
+    """Return the bytes that `size` says, e.g. 64000000, "64MB" or "64 MiB".
+
+    MB and its like are powers of 1000, MiB powers of 1024, and so are Spark's "64k", "512m", "1g" and "1t".
+    """
     if isinstance(size, int) and not isinstance(size, bool):
         if size <= 0:
             raise InvalidSettingError(f"A memory size must be positive, but {size} was given.")

@@ -14,15 +14,21 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
 from semistream.engine.output.output import DeadLetters
-from semistream.engine.output.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.engine.recipe import Recipe
+from semistream.joining.arguments import check_arguments, checked_seconds
+from semistream.joining.join_types import join_type
+from semistream.joining.matched import MatchedColumn, with_matched
 from semistream.joining.session import JoinSession, typical_row_bytes
+from semistream.joining.stream_batches import open_stream
 from semistream.store.contract import MasterStore
 from semistream.store.tables import TableAddress, table_at
 
-Batches: TypeAlias = pa.Table | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
+Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
 
 On: TypeAlias = str | Sequence[str] | Mapping[str, str]
+
+_Planned: TypeAlias = tuple[OutputPlan, MatchedColumn | None]
 
 
 def join(
@@ -37,6 +43,7 @@ def join(
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
+    matched: str | None = None,
     dead_letters: DeadLetters | None = None,
     parameters: Mapping[str, float] | None = None,
     seed: int = 0,
@@ -48,41 +55,46 @@ def join(
     stream is known, which for a bare iterator is when its first batch arrives.
 
     Args:
-        batches: A table, a reader, or any iterable of record batches.
+        batches: A table, a reader, any iterable of record batches, or anything with an Arrow stream, such as a pandas
+            frame. Dictionaries and views come out as plain values.
         master: The master table, its path, or a store that `MasterTable.open` returned.
         on: The key columns: a name, a list of names, or a mapping from stream columns to key columns of the master
             table.
-        how: "inner", "left", "semi" or "anti".
+        how: "inner", "left", "semi" or "anti"; Spark's names such as "left_outer" work, too.
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
-        memory: What the join may use: bytes, or a text such as "64MB".
+        memory: What the join may use: bytes, or a text such as "64MB", "64 MiB" or, with Spark's meaning of 1024 times
+            1024, "64m".
         max_wait: The longest time in seconds that a row may wait inside the join, as far as reads allow it. Only for
             DEMANDJOIN.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from stream columns to the master columns that take their place.
         suffix: Renames master columns that clash with stream columns by adding this text.
+        matched: The name of a boolean column to add to a left join, which says whether the row has a match.
         dead_letters: A function that takes rows that are too large for the memory, as a record batch, and the reason;
             without it, such a row raises RowTooLargeError.
         parameters: Parameters of the algorithm, by name.
         seed: The random seed.
     """
-    check_join_type(how)
+    kind = join_type(how)
+    check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
     recipe = algorithm_named(algorithm)
     parameters = dict(parameters or {})
     if max_wait is not None:
+        checked_seconds("max_wait", max_wait)
         if DEADLINE.name not in recipe.parameters:
             raise InvalidSettingError(f"{recipe.name} keeps no deadline: leave out max_wait or choose demandjoin.")
-        if not 0 < max_wait < float("inf"):
-            raise InvalidSettingError(f"max_wait must be above 0 seconds, but is {max_wait:g}.")
         parameters[DEADLINE.name] = max_wait
     recipe.values(parameters)  # checks them
-    store = _opened(master)
+
+    def plan(stream: pa.Schema, store: MasterStore, pairs: list[tuple[str, str]]) -> _Planned:
+        planned = plan_output(stream, store.schema, pairs, how=kind, columns=columns, replace=replace, suffix=suffix)
+        return with_matched(planned, store.schema, matched)
+
     return JoinedBatches(
         batches,
-        store,
+        _opened(master),
         on,
-        lambda stream, store, pairs: plan_output(
-            stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix
-        ),
+        plan,
         recipe=recipe,
         memory=memory,
         dead_letters=dead_letters,
@@ -99,7 +111,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         batches: Batches,
         store: MasterStore,
         on: On,
-        plan: Callable[[pa.Schema, MasterStore, list[tuple[str, str]]], OutputPlan],
+        plan: Callable[[pa.Schema, MasterStore, list[tuple[str, str]]], _Planned],
         *,
         recipe: Recipe,
         memory: int | str,
@@ -117,13 +129,11 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._seed = seed
         self._plan: OutputPlan | None = None
         self._session: JoinSession | None = None
-        self._pump = not isinstance(batches, pa.Table | list | tuple)
-        known = batches.schema if isinstance(batches, pa.Table | pa.RecordBatchReader) else None
-        if isinstance(batches, list | tuple) and batches:
-            known = next((batch.schema for batch in batches if batch is not None), None)
-        if known is not None:
-            self._prepare(known)
-        self._source = iter(batches.to_batches() if isinstance(batches, pa.Table) else batches)
+        self._matched: MatchedColumn | None = None
+        stream = open_stream(batches, max(1, self._budget.total_bytes // 24))
+        self._pump, self._source = stream.may_be_silent, stream.batches
+        if stream.schema is not None:
+            self._prepare(stream.schema)
         self._output = self._run()
 
     @property
@@ -134,7 +144,9 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
     @property
     def schema(self) -> pa.Schema | None:
         """The schema of the output; None while the schema of the stream is not known."""
-        return self._plan.schema if self._plan is not None else None
+        if self._plan is None:
+            return None
+        return self._plan.schema if self._matched is None else self._matched.schema(self._plan.schema)
 
     def __next__(self) -> pa.RecordBatch:
         return next(self._output)
@@ -146,16 +158,16 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
     def read_all(self) -> pa.Table:
         """Return all that is left as one table."""
         batches = list(self)
-        if self._plan is None:
+        if self.schema is None:
             raise InvalidSettingError(
                 "The stream had no batch, so its schema is not known: pass a reader with a schema."
             )
-        return pa.Table.from_batches(batches, schema=self._plan.schema)
+        return pa.Table.from_batches(batches, schema=self.schema)
 
     def _prepare(self, stream: pa.Schema) -> None:
-        plan = self._make_plan(stream, self._store, self._pairs)
+        plan, matched = self._make_plan(stream, self._store, self._pairs)
         self._store.codec.check(plan.stream_keys, [stream.field(name).type for name in plan.stream_keys])
-        self._plan, self._stream_schema = plan, stream
+        self._plan, self._matched, self._stream_schema = plan, matched, stream
 
     def _run(self) -> Generator[pa.RecordBatch]:
         first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
@@ -177,7 +189,8 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         )
         batches = chain([first], self._source)
         del first  # when it has been joined nobody needs it
-        yield from session.run(batches, pump=self._pump)
+        for rows in session.run(batches, pump=self._pump):
+            yield rows if self._matched is None else self._matched.told(rows)
 
 
 def _opened(master: MasterStore | TableAddress) -> MasterStore:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from semistream.core.errors import SemistreamError
+from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.master_table import MasterTable
 from semistream.pipeline import places
 from semistream.pipeline.belonging import Belonging
@@ -56,6 +56,14 @@ class CheckedStart:
         if now != self._remembered:
             write_remembered(self._checkpoint, now)
         self._belonging.own_folders()
+
+
+def check_source(description: PipelineDescription) -> None:
+    """Raise InvalidSettingError if the source is a folder of this machine that is not there, which Spark refuses."""
+    path = description.source.path
+    if path is None or not places.is_local(path) or places.has_pattern(path) or Path(path).exists():
+        return
+    raise InvalidSettingError(f"[source] path is {path}, which is not there: make the folder, or correct the path.")
 
 
 def check_unused(description: PipelineDescription) -> None:

@@ -35,6 +35,7 @@ class JoinDescription:
     partitioning: str | int
     dead_letters: str | None
     parameters: Mapping[str, float] | None
+    matched: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 
 from semistream.core import errors
 from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.pipeline.java_failures import missing_connector
 
 _OWN_ERROR = re.compile(r"semistream\.[\w.]+\.(\w+Error): ([^\n]+)")
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w+|\n|$)")
@@ -57,6 +58,9 @@ def as_own_error(error: BaseException) -> SemistreamError:
         name, sentence = own[-1]
         kind = getattr(errors, name, PipelineFailedError)
         return kind(sentence) if issubclass(kind, SemistreamError) else PipelineFailedError(sentence)
+    missing = missing_connector(text)
+    if missing is not None:
+        return missing
     raised = _RAISED.findall(text)
     if raised:
         return PoisonRecordError(raised[-1].strip())

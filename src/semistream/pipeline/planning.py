@@ -14,6 +14,7 @@ from semistream.pipeline.batch_numbers import BatchNumbers, names_by_spark
 from semistream.pipeline.checked_start import CheckedStart, naming
 from semistream.pipeline.description import PipelineDescription
 from semistream.pipeline.failures import first_sentence
+from semistream.pipeline.java_failures import java_errors_told
 from semistream.pipeline.remembered_columns import RememberedColumns
 from semistream.pipeline.sinks import check_sink
 from semistream.pipeline.sources import open_source
@@ -44,6 +45,11 @@ def plan_pipeline(
 
     `accept_moved` takes a source, master table or sink with another name than at the last start for the same.
     """
+    with java_errors_told():
+        return _planned(spark, description, accept_moved)
+
+
+def _planned(spark: SparkSession, description: PipelineDescription, accept_moved: bool) -> PlannedPipeline:
     start = CheckedStart(description, accept_moved=accept_moved)
     if not start.has_compared_batches:
         BatchNumbers.read(description, names_by_spark(spark)).check(description)
@@ -71,6 +77,7 @@ def _enriched(rows: DataFrame, description: PipelineDescription, columns: Rememb
         columns=columns.columns,
         replace=join.replace,
         suffix=join.suffix,
+        matched=join.matched,
         order=join.order,
         partitioning=join.partitioning,
         dead_letters=join.dead_letters,

@@ -10,7 +10,9 @@ from pathlib import Path
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.local_paths import scheme_of
 from semistream.engine.output.output_plan import JOIN_TYPES
+from semistream.joining.join_types import join_type
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import (
     JoinDescription,
@@ -92,12 +94,13 @@ def _read_master(values: object, folder: Path) -> str:
     secret = secrets.from_environment(table.required("path"), "[master] path")
     if secret is not None:
         return secret
-    text = table.text("path")
-    return text if "://" in text else places.read_place(table, "path", folder)
+    # The store itself refuses addresses, and repeats nothing of them.
+    is_address = scheme_of(table.text("path")) not in (None, "file")
+    return table.text("path") if is_address else places.read_place(table, "path", folder)
 
 
 _JOIN_KEYS = (
-    *("on", "how", "memory", "algorithm", "columns", "replace", "suffix"),
+    *("on", "how", "memory", "algorithm", "columns", "replace", "suffix", "matched"),
     *("order", "partitioning", "dead_letters", "parameters"),
 )
 
@@ -115,17 +118,33 @@ def _read_join(values: object, folder: Path) -> JoinDescription:
         raise table.wrong("algorithm", f"is wrong: {error}") from None
     return JoinDescription(
         on=_read_on(table),
-        how=table.text("how", "inner", choices=JOIN_TYPES),
+        how=_read_how(table),
         memory_bytes=memory_bytes,
         algorithm=algorithm,
         columns=_read_columns(table),
         replace=_checked_names(table, "replace") if "replace" in table else None,
         suffix=_read_suffix(table),
+        matched=_read_matched(table),
         order=table.text("order", choices=("any", "input")) if "order" in table else None,
         partitioning=_read_partitioning(table),
         dead_letters=_read_join_letters(table, folder),
         parameters=_read_parameters(table),
     )
+
+
+def _read_how(table: TomlTable) -> str:
+    text = table.text("how", "inner")
+    try:
+        return join_type(text)
+    except InvalidSettingError:
+        raise table.wrong("how", f"cannot be {text!r}: {suggestion(text, JOIN_TYPES)}") from None
+
+
+def _read_matched(table: TomlTable) -> str | None:
+    name = table.optional_text("matched")
+    if name is not None:
+        table.check_new_name("matched", name)
+    return name
 
 
 def _read_on(table: TomlTable) -> str | tuple[str, ...] | Mapping[str, str]:
@@ -272,7 +291,7 @@ def _check_places_apart(description: PipelineDescription) -> None:
         "[statistics] prometheus": str(statistics.prometheus) if statistics.prometheus else None,
     }
     outputs = {key: place for key, place in written.items() if place is not None}
-    master = description.master if "://" not in description.master else None
+    master = description.master if scheme_of(description.master) is None else None
     for input_key, place in (("[source] path", description.source.path), ("[master] path", master)):
         for key, output in outputs.items():
             if place is not None and places.is_inside(output, place):

@@ -9,13 +9,14 @@ from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.pipeline.description import PipelineDescription, SinkDescription, TriggerDescription
 from semistream.pipeline.toml_table import suggestion
 from semistream.pipeline.transformations import check_distinct
+from semistream.spark.column_names import ColumnNames
 
 
 def check_sink(rows: DataFrame, sink: SinkDescription) -> None:
     """Raise an error unless the rows can be written by this sink."""
     check_distinct(rows, "[sink]")
     for name in sink.partition_by:
-        if name not in rows.columns:
+        if ColumnNames.of(rows.sparkSession).spelled(name, rows.columns) not in rows.columns:
             raise UnknownColumnError(
                 f"[sink] partition_by names {name!r}, which is no column of the output: "
                 f"{suggestion(name, rows.columns)}"

@@ -23,6 +23,7 @@ from semistream.pipeline.description import (
 from semistream.pipeline.failures import first_sentence
 from semistream.pipeline.reading_steps import step_name
 from semistream.pipeline.toml_table import suggestion
+from semistream.spark.column_names import ColumnNames
 from semistream.spark.spark_session import java_of
 
 # They run any static method of Java that is on the class path, so that an expression could do anything.
@@ -64,7 +65,8 @@ def _applied(rows: DataFrame, step: Step, where: str) -> DataFrame:
             return rows.select(*(F.col(quoted(name)) for name in names))
         case DropDuplicates(on, within, time):
             _check_columns(rows, (*on, time), f"{where} drop_duplicates")
-            if not isinstance(rows.schema[time].dataType, TimestampType):
+            spelled = ColumnNames.of(rows.sparkSession).spelled(time, rows.columns)
+            if not isinstance(rows.schema[spelled].dataType, TimestampType):
                 raise InvalidSettingError(f"{where} drop_duplicates time must be a column of type TIMESTAMP.")
             return rows.withWatermark(time, within).dropDuplicatesWithinWatermark(list(on))
 
@@ -100,15 +102,17 @@ def quoted(name: str) -> str:
 
 
 def check_distinct(rows: DataFrame, where: str) -> None:
-    """Raise an error if two columns have one name; Spark does not tell capitals from small letters."""
+    """Raise an error if two columns have one name to Spark."""
+    names = ColumnNames.of(rows.sparkSession)
     seen: set[str] = set()
     for name in rows.columns:
-        if name.lower() in seen:
+        if names.key(name) in seen:
             raise NameClashError(f"{where} makes two columns {name!r}: give one of them another name.")
-        seen.add(name.lower())
+        seen.add(names.key(name))
 
 
 def _check_columns(rows: DataFrame, names: Sequence[str], where: str) -> None:
+    rule = ColumnNames.of(rows.sparkSession)
     for name in names:
-        if name not in rows.columns:
+        if rule.spelled(name, rows.columns) not in rows.columns:
             raise UnknownColumnError(f"{where} names {name!r}, which is no column: {suggestion(name, rows.columns)}")

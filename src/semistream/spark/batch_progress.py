@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from semistream.core.errors import InvalidSettingError
 from semistream.spark.statistics import BatchStatistics, of_progress
 
 if TYPE_CHECKING:
@@ -102,6 +103,28 @@ class ProgressListener(StreamingQueryListener):
         """Say that no more batches will come."""
         if str(event.runId) == self._run_id:
             self.finished.set()
+
+
+def progress(query: Any) -> list[BatchProgress]:
+    """Return what the latest micro-batches of a streaming query have done, oldest first.
+
+    Each batch has its rows and times, and in `enrichments` the counters of every `enrich` in it: `name`, `version` of
+    the master table, `tuples_in`, `cache_hits`, `read_hits`, `absent`, `hit_rate`, `bytes_read`, `memory_bytes` and
+    others. `rows()` returns the same as flat dicts. Triggers that found no data are left out.
+
+    Args:
+        query: A StreamingQuery, whose recent progress is read, or one progress report, as `query.lastProgress` or a
+            StreamingQueryListener gives it.
+    """
+    if query is None:
+        return []  # lastProgress before the first batch
+    reports = query.recentProgress if hasattr(query, "recentProgress") else [query]
+    if not all(hasattr(report, "observedMetrics") for report in reports):
+        raise InvalidSettingError(
+            f"A {type(query).__name__} has no progress: give a StreamingQuery or one of its progress reports."
+        )
+    # What ran no batch tells no time of one.
+    return [batch_progress(report) for report in reports if "addBatch" in (report.durationMs or {})]
 
 
 def batch_progress(progress: Any) -> BatchProgress:

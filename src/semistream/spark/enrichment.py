@@ -10,23 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
 from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
 from semistream.core.budget import format_bytes, parse_bytes
-from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, SemistreamError
-from semistream.engine.output.output_plan import OutputPlan, check_join_type, plan_output
+from semistream.core.errors import BudgetTooSmallError, InvalidSettingError, NameClashError
+from semistream.core.local_paths import local_path_of
+from semistream.core.spark_frames import is_spark_frame
+from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.engine.recipe import Recipe
+from semistream.joining.arguments import check_arguments
 from semistream.joining.batches import On, key_pairs
 from semistream.joining.budget_check import check_budget
+from semistream.joining.join_types import join_type
+from semistream.joining.matched import MatchedColumn, with_matched
 from semistream.joining.ordered_session import check_keeps_order
+from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_types import arrow_schema
+from semistream.spark.output_types import spark_type
 from semistream.spark.partitioning import Partitioning, partitioned
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order
+from semistream.spark.worker_python import check_worker_python
 from semistream.store.contract import MasterStore
 from semistream.store.tables import TableAddress, local_path, table_at
 
@@ -49,6 +57,7 @@ def enrich(
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
+    matched: str | None = None,
     order: str | None = None,
     partitioning: Partitioning = "auto",
     dead_letters: str | os.PathLike[str] | None = None,
@@ -65,38 +74,57 @@ def enrich(
         df: The DataFrame to enrich, streaming or not.
         master: The master table, or its path. Driver and workers must reach it by the same path.
         on: The key columns: a name, a list of names, or a mapping from columns of the DataFrame to key columns of the
-            master table.
-        how: "inner", "left", "semi" or "anti".
-        memory: What all joins of one Python worker process may use together: bytes, or a text such as "64MB".
+            master table. Capitals in names matter only if spark.sql.caseSensitive is true.
+        how: "inner", "left", "semi" or "anti"; Spark's names such as "left_outer" work, too.
+        memory: What all joins of one Python worker process may use together: bytes, or a text such as "64MB", "64 MiB"
+            or, with Spark's meaning of 1024 times 1024, "64m".
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from columns of the DataFrame to the master columns that take their place.
         suffix: Renames master columns that clash with columns of the DataFrame by adding this text.
+        matched: The name of a boolean column to add to a left join, which says whether the row has a match.
         order: "input" keeps the rows of a task in the order in which they came, "any" lets each leave as soon as it is
             answered. The default is "input" for DEMANDJOIN; all other algorithms only have "any".
         partitioning: "auto" shuffles rows by key where that saves more reads than the shuffle costs, "none" never does,
             and a number always does, into that many partitions.
         dead_letters: A folder for rows that are too large for the memory, or whose master row is. They are written to
             Parquet files together with the reason; without a folder, such a row is an error.
-        name: The name of the operator in statistics.
+        name: The name of the operator in statistics, which `ss.progress` reads.
         pin: Every micro-batch is joined with one version of the master table, and a replay sees that version again.
             Where Spark does not number micro-batches, as in `foreachBatch`, give the name of the query and the number
             of the batch. False does without.
         parameters: Parameters of the algorithm, by name. With order "input" only `cache_share`, `max_windows` and
             `absent` have an effect, because nothing waits.
     """
-    check_join_type(how)
+    if not is_spark_frame(df):
+        raise InvalidSettingError(f"A {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data.")
+    kind = join_type(how)
+    check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
     recipe = algorithm_named(algorithm)
     recipe.values(parameters)  # checks them
     chosen_order = _checked_order(order, recipe)
     memory_bytes = _checked_memory(memory)
     # By a path that means the same in a worker, whose working directory is another; links in it must stay.
     table = Path(os.path.abspath(local_path(master)))  # noqa: PTH100
+    check_worker_python(df.sparkSession)
+    names = ColumnNames.of(df.sparkSession)
     spark_schema = StructType(list(df.schema.fields))
     with table_at(table).open() as store:
-        pairs = key_pairs(on, store)
-        stream = arrow_schema(spark_schema, [ours for ours, _ in pairs])
-        plan = plan_output(stream, store.schema, pairs, how=how, columns=columns, replace=replace, suffix=suffix)
+        known = store.schema.names
+        # Within the plan a column of the stream is written as the master table writes it.
+        ours = names.all_spelled(spark_schema.names, known)
+        pairs = key_pairs(_spelled(names, on, ours, known), store)
+        stream = arrow_schema(_renamed_schema(spark_schema, ours), [key for key, _ in pairs])
+        planned = plan_output(
+            stream,
+            store.schema,
+            pairs,
+            how=kind,
+            columns=names.all_spelled(columns, known) if columns is not None else None,
+            replace=names.renaming(replace, ours, known) if replace is not None else None,
+            suffix=suffix,
+        )
+        plan, matched_column = with_matched(planned, store.schema, matched)
         store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
         check_budget(
             memory_bytes,
@@ -107,7 +135,8 @@ def enrich(
             parameters=parameters,
             in_order=chosen_order == "input",
         )
-        output = _output_schema(spark_schema, store, plan)
+        output = _output_schema(spark_schema, store, plan, matched_column)
+        names.check_distinct([field.name for field in output], [from_master for from_master, _ in plan.sources])
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
         version = store.version
@@ -130,12 +159,42 @@ def enrich(
         declared=arrow_schema(inner, ()),
         memory_bytes=memory_bytes,
         stream_names=tuple(field.name for field in spark_schema),
-        dead_letters=Path(os.path.abspath(dead_letters)) if dead_letters is not None else None,  # noqa: PTH100
+        dead_letters=_folder(dead_letters),
+        tells_matches=matched_column is not None,
     )
-    joined = spread.mapInArrow(task, inner)
-    counted = joined.observe(METRIC_PREFIX + task.name, F.collect_list(_STATISTICS).alias(TASKS_FIELD))
+    counted = _observed(spread.mapInArrow(task, inner), task.name)
     rows = counted.where(F.col(_STATISTICS).isNull())
     return rows.select(*(_renamed(f"o{index}", field) for index, field in enumerate(output)))
+
+
+def _observed(joined: DataFrame, name: str) -> DataFrame:
+    try:
+        counted = joined.observe(METRIC_PREFIX + name, F.collect_list(_STATISTICS).alias(TASKS_FIELD))
+        if getattr(joined.sparkSession, "_sc", None) is None:
+            counted.schema  # noqa: B018 - Spark Connect looks at names only when it must
+    except PySparkException as error:
+        if "DUPLICATED_METRICS_NAME" not in str(error):
+            raise
+        raise NameClashError(
+            f"The DataFrame is enriched under the name {name!r} already: give each enrich a `name` of its own."
+        ) from None
+    return counted
+
+
+def _folder(place: str | os.PathLike[str] | None) -> Path | None:
+    return None if place is None else Path(os.path.abspath(local_path_of(place, "Dead letters")))  # noqa: PTH100
+
+
+def _spelled(names: ColumnNames, on: On, ours: Sequence[str], theirs: Sequence[str]) -> On:
+    if isinstance(on, Mapping):
+        return names.renaming(on, ours, theirs)
+    return names.spelled(on, ours) if isinstance(on, str) else names.all_spelled(on, ours)
+
+
+def _renamed_schema(schema: StructType, names: Sequence[str]) -> StructType:
+    return StructType(
+        [StructField(name, field.dataType, field.nullable) for name, field in zip(names, schema, strict=True)]
+    )
 
 
 def _checked_memory(memory: int | str) -> int:
@@ -179,27 +238,21 @@ def _operator_name(name: str | None, path: Path) -> str:
     return name
 
 
-def _output_schema(stream: StructType, store: MasterStore, plan: OutputPlan) -> list[StructField]:
+def _output_schema(
+    stream: StructType, store: MasterStore, plan: OutputPlan, matched: MatchedColumn | None
+) -> list[StructField]:
     """Return the columns of the result; those of the stream keep their metadata, in which watermarks travel."""
     fields = []
     for (from_master, index), planned in zip(plan.sources, plan.schema, strict=True):
         if from_master:
             column = plan.master_columns[index]
-            fields.append(StructField(planned.name, _spark_type(column, store.schema.field(column).type), True))
+            fields.append(StructField(planned.name, spark_type(column, store.schema.field(column).type), True))
         else:
             ours = stream.fields[index]
             fields.append(StructField(ours.name, ours.dataType, True, dict(ours.metadata)))
+    if matched is not None:
+        fields[-1] = StructField(matched.name, BooleanType(), True)
     return fields
-
-
-def _spark_type(column: str, data_type: pa.DataType) -> Any:
-    try:
-        return from_arrow_type(data_type)
-    except Exception:
-        raise SemistreamError(
-            f"The master table's column {column!r} is {data_type}, which Spark does not have: "
-            f"leave it out of `columns`, or build the table with another type."
-        ) from None
 
 
 def _by_position(plan: OutputPlan, keys: list[int]) -> OutputPlan:

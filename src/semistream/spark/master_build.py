@@ -20,10 +20,11 @@ from semistream.core.budget import parse_bytes
 from semistream.core.durable_files import names_in, status_of
 from semistream.core.errors import InvalidSettingError, SemistreamError, UnknownColumnError
 from semistream.core.spark_frames import is_spark_frame
+from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_tasks import REPORT_COLUMNS, ChangesTask, PageTask, SortedRowsTask, reported_parts
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
 from semistream.store.build_in_parts import BuildInParts, check_settings, page_bytes_for
-from semistream.store.merge_in_parts import MergeInParts, check_columns, delete_schema
+from semistream.store.merge_in_parts import MergeInParts, check_columns, check_names, delete_schema
 from semistream.store.parts import CODE_COLUMN, KeyCoder, Part, RowLayout
 from semistream.store.tables import Progress, silent
 
@@ -51,7 +52,8 @@ def build(
     """
     check_settings(page_bytes, on_duplicate)
     _check_not_streaming(frame)
-    names = (key,) if isinstance(key, str) else tuple(key)
+    spelling = ColumnNames.of(frame.sparkSession)
+    names = tuple(spelling.all_spelled([key] if isinstance(key, str) else list(key), frame.columns))
     layout = RowLayout(arrow_schema(frame.schema, names), names)
     if order_by is not None and on_duplicate != "latest":
         raise InvalidSettingError(f"order_by does nothing if on_duplicate is {on_duplicate!r}: set it to 'latest'.")
@@ -61,7 +63,8 @@ def build(
             f"{_LATEST_NEEDS_ORDER}."
         )
     coder = KeyCoder.of(layout, layout.coded_schema)
-    rows = _sorted_by_code(frame, coder, layout.order, _named(order_by), tell_apart=on_duplicate != "error")
+    order = spelling.all_spelled(_named(order_by), frame.columns)
+    rows = _sorted_by_code(frame, coder, layout.order, order, tell_apart=on_duplicate != "error")
     progress = progress or silent
     with BuildInParts(path, layout, on_duplicate) as begun:
         progress("reading", 0, None)
@@ -130,9 +133,12 @@ class _Changes:
         """Return the coded rows to insert or replace, by ascending code."""
         if not is_spark_frame(data):
             return self._begun.sorted_upserts(data)
-        layout, order = self._layout, _named(order_by)
+        layout = self._layout
         _check_not_streaming(data)
-        check_columns(layout, arrow_schema(_only(data, [*layout.order, *order]), layout.key))
+        data = _spelled_as_in(layout, data)
+        order = ColumnNames.of(data.sparkSession).all_spelled(_named(order_by), data.columns)
+        check_names(layout, [name for name in data.columns if name not in order])
+        check_columns(layout, arrow_schema(_only(data, layout.order), layout.key))
         coder = KeyCoder.of(layout, layout.coded_schema)
         rows = _sorted_by_code(data, coder, layout.order, order, tell_apart=in_order)
         return self._sorted(rows, layout.coded_schema, "upserts")
@@ -143,6 +149,7 @@ class _Changes:
             return self._begun.sorted_deletes(data)
         layout = self._layout
         _check_not_streaming(data)
+        data = _spelled_as_in(layout, data)
         schema = delete_schema(layout, arrow_schema(_only(data, layout.key), layout.key))
         coder = KeyCoder.of(layout, schema, drop_unusable=True)
         return self._sorted(_sorted_by_code(data, coder, layout.key, []), schema, "deletes")
@@ -159,6 +166,11 @@ def _check_not_streaming(frame: DataFrame) -> None:
         raise InvalidSettingError(
             "A master table cannot be made from a stream: give a DataFrame of a batch, as foreachBatch hands them out."
         )
+
+
+def _spelled_as_in(layout: RowLayout, frame: DataFrame) -> DataFrame:
+    """Return the DataFrame with the names of the table's columns as the table writes them."""
+    return frame.toDF(*ColumnNames.of(frame.sparkSession).all_spelled(frame.columns, layout.schema.names))
 
 
 def _only(frame: DataFrame, names: Sequence[str]) -> StructType:

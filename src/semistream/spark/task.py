@@ -75,6 +75,8 @@ class EnrichTask:
     """What users call the columns of the stream."""
     dead_letters: Path | None = None
     """Where rows go that are too large for the memory; without it they are an error."""
+    tells_matches: bool = False
+    """The last column of the plan is a key of the master table; Spark is told whether there is one."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield enriched rows, and at the end the statistics."""
@@ -127,9 +129,10 @@ class EnrichTask:
         yield self._carrier(counted)
 
     def _as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        found = [*rows.columns[:-1], rows.columns[-1].is_valid()] if self.tells_matches else rows.columns
         columns = [
             column if column.type == declared.type else column.cast(declared.type)
-            for column, declared in zip(rows.columns, list(self.declared)[:-1], strict=True)
+            for column, declared in zip(found, list(self.declared)[:-1], strict=True)
         ]
         return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], schema=self.declared)
 

@@ -16,12 +16,12 @@ from semistream.store.paged.format.layout import TEMPORARY_PREFIX
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.new_version import NewVersion
-from semistream.store.paged.write.coding import Progress, check_columns, delete_schema, silent
+from semistream.store.paged.write.coding import Progress, check_columns, check_names, delete_schema, silent
 from semistream.store.paged.write.duplicates import DuplicateFilter
 from semistream.store.paged.write.merge import ArrivingChanges, apply_changes
 from semistream.store.parts import Part
 
-__all__ = ["MergeInParts", "check_columns", "delete_schema"]
+__all__ = ["MergeInParts", "check_columns", "check_names", "delete_schema"]
 
 
 class MergeInParts:

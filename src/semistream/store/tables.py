@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from semistream.core.errors import InvalidSettingError
+from semistream.core.local_paths import local_path_of
+from semistream.core.spark_frames import is_spark_frame
 from semistream.store.contract import StoredTable
 from semistream.store.paged import Progress, build, compact, info, merge, restore, vacuum, verify
 from semistream.store.paged.table import PagedTable
@@ -33,8 +34,6 @@ __all__ = [
     "verify",
 ]
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
 
 class NamesTable(Protocol):
     """What names a stored table by its path, as a MasterTable does."""
@@ -53,15 +52,24 @@ def table_at(address: TableAddress) -> StoredTable:
 
 
 def local_path(address: TableAddress) -> Path:
-    """Return the path of the folder that an address means, or raise InvalidSettingError."""
+    """Return the path of the folder that an address means, such as a path or file:///…; else InvalidSettingError."""
+    if _holds_rows(address):
+        raise InvalidSettingError(
+            f"A {type(address).__name__} is not a master table: make one of its rows with "
+            f"MasterTable.build(data, path, key=...), and pass what that returns."
+        )
     named = address if isinstance(address, str | os.PathLike) else getattr(address, "path", None)
-    text = os.fspath(named) if named is not None else None
+    text = os.fspath(named) if isinstance(named, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidSettingError(f"{address!r} is not the path of a master table: give the path of a directory.")
-    match = _SCHEME.match(text)
-    if match is None:
-        return Path(text)
-    # The rest of the address may hold a password, so that only its scheme is named.
-    raise InvalidSettingError(
-        f"Master tables at {match[1]}:// addresses are not supported yet: give the path of a directory."
+        shown = repr(address)[:100]
+        raise InvalidSettingError(f"{shown} is not the path of a master table: give the path of a directory.")
+    return local_path_of(text, "Master tables")
+
+
+def _holds_rows(address: object) -> bool:
+    """Say whether somebody passes rows where a table is wanted."""
+    if isinstance(address, list | tuple):
+        return bool(address) and all(_holds_rows(part) for part in address)
+    return is_spark_frame(address) or any(
+        hasattr(type(address), name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "to_batches")
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from semistream.core.errors import InvalidSettingError, KeyTypeError, NameClashError, UnknownColumnError
 from semistream.core.keys import KeyCodec
+from semistream.core.plain_types import plain_column, plain_schema
 
 CODE_FIELD = pa.field("__code", pa.int64(), nullable=False)
 
@@ -32,7 +32,7 @@ class RowLayout:
                 raise UnknownColumnError(f"The master table has no column {name!r}: name its key column.")
         if len(set(self.key)) < len(self.key):
             raise InvalidSettingError("The key names a column twice: name each key column once.")
-        self.schema = stored_schema(schema)
+        self.schema = plain_schema(schema)  # only plain types can be parted into pages that stand alone
         self.codec = KeyCodec([self.schema.field(name).type for name in self.key])
         width = _code_width(self.schema.field(self.key[0]).type) if self.codec.exact else None
         self.hidden_code = width is None
@@ -83,54 +83,12 @@ class RowLayout:
         return [coded.column(self.order.index(name) + 1) for name in self.key]
 
 
-def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with the types that pages can hold."""
-    fields = [field.with_type(_stored_type(field.type)) for field in schema]
-    return pa.schema(fields, metadata=schema.metadata)
-
-
 def stored_column(column: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return a column in its stored type."""
-    if column.type == data_type:
-        return column
-    if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if column.type == data_type:
-        return column
     try:
-        return column.cast(data_type)
+        return plain_column(column, data_type)
     except pa.ArrowException as error:
         raise KeyTypeError(f"A column of type {column.type} cannot be stored as {data_type}: {error}") from None
-
-
-def _stored_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type without dictionaries, runs and views, which cannot be parted into pages that stand alone."""
-    types = pa.types
-    if isinstance(data_type, pa.BaseExtensionType):
-        return data_type
-    if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
-        return _stored_type(data_type.value_type)
-    if types.is_string_view(data_type):
-        return pa.string()
-    if types.is_binary_view(data_type):
-        return pa.binary()
-    if types.is_map(data_type):
-        return pa.map_(_stored_field(data_type.key_field), _stored_field(data_type.item_field), data_type.keys_sorted)
-    if types.is_struct(data_type):
-        return pa.struct([_stored_field(data_type.field(child)) for child in range(data_type.num_fields)])
-    if types.is_fixed_size_list(data_type):
-        return pa.list_(_stored_field(data_type.value_field), data_type.list_size)
-    if types.is_list(data_type) or types.is_list_view(data_type):
-        return pa.list_(_stored_field(data_type.value_field))
-    if types.is_large_list(data_type) or types.is_large_list_view(data_type):
-        return pa.large_list(_stored_field(data_type.value_field))
-    return data_type
-
-
-def _stored_field(field: pa.Field) -> pa.Field:
-    return field.with_type(_stored_type(field.type))
 
 
 def _code_width(data_type: pa.DataType) -> int | None:

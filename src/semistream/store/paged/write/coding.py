@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
 from semistream.core.errors import KeyTypeError, NullKeyError, SchemaDriftError
-from semistream.store.paged.format.row_layout import CODE_FIELD, RowLayout, stored_column, stored_schema
+from semistream.core.plain_types import plain_batches, plain_schema
+from semistream.store.paged.format.row_layout import CODE_FIELD, RowLayout, stored_column
 from semistream.store.paged.write.row_sources import Source
 
 Progress = Callable[[str, int, int | None], None]
@@ -18,9 +19,20 @@ def silent(what: str, done: int, total: int | None) -> None:
     """Tell nobody about the progress."""
 
 
+def check_names(layout: RowLayout, names: Sequence[str]) -> None:
+    """Raise SchemaDriftError if one of these columns is not in the table."""
+    for name in names:
+        if name not in layout.schema.names:
+            raise SchemaDriftError(
+                f"The table has no column {name!r}, so that its values would be lost: leave it out, or build the table "
+                f"again with it."
+            )
+
+
 def check_columns(layout: RowLayout, schema: pa.Schema) -> None:
-    """Raise SchemaDriftError if a column of the table is missing or has another type; other columns are ignored."""
-    arriving = stored_schema(schema)
+    """Raise SchemaDriftError unless the columns are those of the table, in any order and with the same types."""
+    check_names(layout, schema.names)
+    arriving = plain_schema(schema)
     for field in layout.schema:
         places = arriving.get_all_field_indices(field.name)
         if len(places) != 1:
@@ -62,7 +74,7 @@ def delete_schema(layout: RowLayout, schema: pa.Schema) -> pa.Schema:
     for name in layout.key:
         if schema.get_field_index(name) < 0:
             raise SchemaDriftError(f"The key column {name!r} is missing in the deletes: give every key column.")
-    fields = [stored_schema(schema).field(name) for name in layout.key]
+    fields = [plain_schema(schema).field(name) for name in layout.key]
     layout.codec.check(layout.key, [field.type for field in fields])
     return pa.schema([CODE_FIELD, *fields])
 
@@ -79,10 +91,11 @@ def coded_deletes(layout: RowLayout, source: Source, schema: pa.Schema, piece_by
 
 
 def pieces(batch: pa.RecordBatch, piece_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in slices of about `piece_bytes`."""
-    rows = max(1, batch.num_rows * piece_bytes // max(1, batch.nbytes))
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)
+    """Yield a batch, with plain types, in slices of about `piece_bytes`."""
+    for plain in plain_batches(batch, piece_bytes):
+        rows = max(1, plain.num_rows * piece_bytes // max(1, plain.nbytes))
+        for start in range(0, plain.num_rows, rows):
+            yield plain.slice(start, rows)
 
 
 def check_required(rows: pa.RecordBatch) -> None:

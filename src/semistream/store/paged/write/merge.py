@@ -44,9 +44,9 @@ def merge(
 ) -> int:
     """Delete rows by key, then insert or replace rows by key, as the next version; return the number of the version.
 
-    Upserts have the columns of the table (others are ignored), deletes its key columns. Of several upserts of a key the
-    last one counts, but a table built with "all" keeps them all, in place of every row that the key had. A merge that
-    changes nothing makes no version.
+    Upserts have the columns of the table and no others, deletes at least its key columns. Of several upserts of a key
+    the last one counts, but a table built with "all" keeps them all, in place of every row that the key had. A merge
+    that changes nothing makes no version.
     """
     memory_bytes = parse_bytes(memory)
     with NewVersion(Path(path)) as version, PagedFileStore(path) as old, ExitStack() as cleanup:

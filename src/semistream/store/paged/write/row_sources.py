@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from semistream.core.errors import InvalidSettingError, SchemaDriftError
+from semistream.core.local_paths import local_path_of
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -43,9 +44,9 @@ def open_source(data: Any) -> Source:
     if isinstance(data, pa.RecordBatchReader):
         return Source(data.schema, iter(data), None)
     if isinstance(data, (str, os.PathLike)):
-        return _from_paths([Path(data)])
+        return _from_paths([local_path_of(data, "Files")])
     if isinstance(data, (list, tuple)) and data and all(isinstance(part, (str, os.PathLike)) for part in data):
-        return _from_paths([Path(part) for part in data])
+        return _from_paths([local_path_of(part, "Files") for part in data])
     if hasattr(data, "scanner") and hasattr(data, "count_rows"):
         return _from_dataset(data, data.count_rows())
     if hasattr(data, "__arrow_c_stream__"):
@@ -92,6 +93,11 @@ def _from_paths(paths: list[Path]) -> Source:
         row_count = None if kind == "csv" else files.count_rows()
     except (pa.ArrowException, OSError) as error:
         raise InvalidSettingError(f"{paths[0]} cannot be read as {kind}: {error}") from None
+    if kind == "csv" and files.schema.names and all(pa.types.is_null(field.type) for field in files.schema):
+        raise InvalidSettingError(
+            f"{paths[0]} has a header and no rows, so that its columns have no types: give a file with rows, or an "
+            f"empty Arrow table with a schema."
+        )
     if kind == "parquet":
         return Source(files.schema, _readable(_from_parquet(files.files, files.schema)), row_count)
     return _from_dataset(files, row_count)

@@ -1,0 +1,48 @@
+"""Refuses arguments of the wrong type in one sentence, before anything stumbles over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Real
+
+from semistream.core.errors import InvalidSettingError
+
+
+def check_arguments(*, on: object, columns: object, replace: object, suffix: object, parameters: object) -> None:
+    """Raise InvalidSettingError unless these arguments of a join have types that make sense."""
+    if not isinstance(on, str) and not _are_names(on) and not _is_renaming(on):
+        raise InvalidSettingError(
+            f"on is {_shown(on)}: give a column name, a list of them, or a mapping from stream to master columns."
+        )
+    if columns is not None and (isinstance(columns, str) or not _are_names(columns)):
+        raise InvalidSettingError(f"columns is {_shown(columns)}: give a list of column names.")
+    if replace is not None and not _is_renaming(replace):
+        raise InvalidSettingError(f"replace is {_shown(replace)}: give a mapping from stream to master columns.")
+    if suffix is not None and not isinstance(suffix, str):
+        raise InvalidSettingError(f"suffix is {_shown(suffix)}: give a text.")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidSettingError(
+            f"parameters is {_shown(parameters)}: give a mapping from names to numbers, such as {{'cache_share': 0.5}}."
+        )
+
+
+def checked_seconds(name: str, value: object) -> None:
+    """Raise InvalidSettingError unless a value is a positive number of seconds."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < float(value) < float("inf"):  # type: ignore[arg-type]
+        raise InvalidSettingError(f"{name} must be above 0 seconds, but is {_shown(value)}.")
+
+
+def _are_names(value: object) -> bool:
+    if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable) or iter(value) is value:
+        return False
+    return all(isinstance(name, str) for name in value)
+
+
+def _is_renaming(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for pair in value.items() for name in pair)
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 and "\n" not in shown else f"a {type(value).__name__}"

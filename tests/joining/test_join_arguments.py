@@ -1,0 +1,130 @@
+"""What people pass to `join` is taken, or refused in one sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import semistream as ss
+from semistream.core.budget import parse_bytes
+from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.joining.join_types import join_type
+
+STREAM = pa.table({"id": [1, 2, 3], "n": ["a", "b", "c"]})
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("arguments") / "master"
+    ss.MasterTable.build(pa.table({"id": [1, 3], "v": ["x", "y"]}), path, "id")
+    return path
+
+
+def refused(says: str, *given: Any, **settings: Any) -> None:
+    with pytest.raises(SemistreamError, match=says) as raised:
+        list(ss.join(*given, **{"on": "id", **settings}))
+    message = str(raised.value)
+    assert "\n" not in message
+    assert message.endswith(".")
+    assert len(message) < 300
+    assert not re.findall(r"\. [A-Z]", message), "more than one sentence"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        STREAM.to_batches()[0],
+        STREAM.to_pandas(),
+        STREAM.to_batches(),
+        STREAM.to_reader(),
+        iter([None, *STREAM.to_batches()]),
+    ],
+    ids=["batch", "pandas", "list", "reader", "iterator"],
+)
+def test_whatever_holds_record_batches_is_a_stream(table: Path, given: Any) -> None:
+    joined = ss.join(given, table, on="id").read_all().sort_by("id")
+    assert joined.to_pylist() == [{"id": 1, "n": "a", "v": "x"}, {"id": 3, "n": "c", "v": "y"}]
+
+
+def test_what_is_no_stream_is_told_what_one_is(table: Path, tmp_path: Path) -> None:
+    refused("A path is not a stream", str(tmp_path), table)
+    refused("A path is not a stream", tmp_path, table)
+    refused("of type int is not a stream", 5, table)
+    refused("of type NoneType is not a stream", None, table)
+    refused("of type dict is not a record batch", [{"id": 1}], table)
+    refused("of type dict is not a record batch", iter([{"id": 1}]), table)
+    refused("of type Table is not a record batch", [STREAM], table)
+
+
+def test_data_given_as_a_master_is_told_how_to_build_one() -> None:
+    for data in (STREAM, STREAM.to_batches()[0], STREAM.to_reader(), STREAM.to_pandas(), STREAM.to_batches()):
+        refused(r"MasterTable\.build\(data, path, key=\.\.\.\)", STREAM, data)
+    for nothing in (None, 5, "", {"id": [1]}):
+        refused("is not the path of a master table", STREAM, nothing)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"on": 5}, "^on is 5"),
+        ({"on": None}, "^on is None"),
+        ({"on": {"id": 1}}, "^on is "),
+        ({"columns": "v"}, "^columns is 'v': give a list"),
+        ({"columns": [1]}, "^columns is "),
+        ({"replace": ["v"]}, "^replace is "),
+        ({"suffix": 5}, "^suffix is 5"),
+        ({"parameters": 0.5}, "^parameters is 0.5"),
+        ({"parameters": {"cache_share": "a"}}, "'cache_share' must be from .*, but is 'a'"),
+        ({"max_wait": "1 second"}, "max_wait must be above 0 seconds"),
+        ({"memory": None}, "not a memory size"),
+        ({"how": None}, "not a kind of join"),
+        ({"algorithm": None}, "no algorithm"),
+    ],
+)
+def test_arguments_of_wrong_types_are_refused_in_one_sentence(table: Path, settings: dict[str, Any], says: str) -> None:
+    refused(says, STREAM, table, **settings)
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (("inner", "INNER"), "inner"),
+        (("left", "left_outer", "leftouter", "LeftOuter"), "left"),
+        (("semi", "left_semi", "leftsemi"), "semi"),
+        (("anti", "left_anti", "leftanti"), "anti"),
+    ],
+)
+def test_the_names_that_spark_has_for_joins_are_taken(table: Path, names: tuple[str, ...], kind: str) -> None:
+    expected = ss.join(STREAM, table, on="id", how=kind).read_all().sort_by("id")
+    for name in names:
+        assert join_type(name) == kind
+        assert ss.join(STREAM, table, on="id", how=name).read_all().sort_by("id").equals(expected)
+
+
+@pytest.mark.parametrize("how", ["right", "rightouter", "right_outer", "outer", "full", "full_outer", "fullouter"])
+def test_joins_that_keep_master_rows_alone_are_refused(table: Path, how: str) -> None:
+    refused("would add the master rows that no stream row ever matches", STREAM, table, how=how)
+
+
+def test_names_that_differ_by_case_are_different_columns_without_spark(table: Path) -> None:
+    joined = ss.join(pa.table({"id": [1], "V": ["mine"]}), table, on="id").read_all()
+    assert joined.to_pylist() == [{"id": 1, "V": "mine", "v": "x"}]
+    refused("no column 'ID'", STREAM, table, on="ID")
+
+
+def test_sizes_as_spark_writes_them_are_powers_of_1024() -> None:
+    assert [parse_bytes(size) for size in ("64k", "512m", "1g", "2T", "1.5G")] == [
+        64 << 10,
+        512 << 20,
+        1 << 30,
+        2 << 40,
+        3 << 29,
+    ]
+    assert parse_bytes("64MB") == 64_000_000
+    for size in ("1p", "g", "1gg"):
+        with pytest.raises(InvalidSettingError, match="memory size"):
+            parse_bytes(size)
