@@ -15,6 +15,23 @@ from semistream_lab.peers.peer_results import OURS, OURS_WITHOUT_SPARK, PeerResu
 
 _WIDTH, _HEIGHT_OF_ALL, _HEIGHT_OF_A_BAR = 7.2, 1.0, 0.34
 _OURS, _ON_SPARK, _OUTSIDE = "#0060a0", "#9aa6b6", "#d98c00"
+_NAMES = {
+    "enrich": "semistream",
+    "join": "semistream without Spark",
+    "identity": "Spark, no join at all",
+    "native": "Spark's stream-static join",
+    "broadcast": "Spark's join, stream broadcast",
+    "cached": "Spark's join, master cached",
+    "sqlite": "lookups by hand, SQLite",
+    "lmdb": "lookups by hand, LMDB",
+    "postgresql": "lookups by hand, PostgreSQL",
+    "redis": "lookups by hand, Redis",
+    "duckdb": "DuckDB, master in memory",
+    "polars": "Polars, master in memory",
+    "flink-identity": "Flink, no join at all",
+    "flink-jdbc-lookup": "Flink's JDBC lookup join",
+}
+"""What readers call the peers."""
 _STYLE: dict[Any, Any] = {
     "font.size": 9.5,
     "axes.spines.top": False,
@@ -44,7 +61,8 @@ def _bars(figure: Figure, ordered: Sequence[PeerResult]) -> None:
     rates = [result.rows_per_second for result in ordered]
     # A bar on a logarithmic axis has no natural start: one decade below the slowest leaves room to tell bars apart.
     start = 10 ** (len(str(int(min(rates)))) - 2)
-    bars = axes.barh([result.peer for result in ordered], [rate - start for rate in rates], left=start, height=0.68)
+    names = [_NAMES.get(result.peer, result.peer) for result in ordered]
+    bars = axes.barh(names, [rate - start for rate in rates], left=start, height=0.68)
     for bar, result in zip(bars, ordered, strict=True):
         bar.set_facecolor(
             _OURS if result.peer in (OURS, OURS_WITHOUT_SPARK) else _ON_SPARK if result.on_spark else _OUTSIDE
@@ -60,7 +78,9 @@ def _bars(figure: Figure, ordered: Sequence[PeerResult]) -> None:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")
     first = ordered[0]
-    axes.set_xlabel(f"Rows per second ({first.batch_rows:,} rows a batch, {first.master_rows:,} master rows)")
+    axes.set_xlabel(
+        f"Rows per second, logarithmic scale\n({first.batch_rows:,} rows a batch, {first.master_rows:,} master rows)"
+    )
     kinds = [(_OURS, "semistream"), (_ON_SPARK, "on Spark"), (_OUTSIDE, "without Spark")]
     handles = [mpl.patches.Patch(color=colour, label=name) for colour, name in kinds]
     handles.append(mpl.patches.Patch(facecolor=_ON_SPARK, edgecolor="white", hatch="///", label="joins nothing"))
