@@ -113,6 +113,9 @@ def facts_of(batch: BatchProgress) -> list[tuple[str, str]]:
         facts += _enrichment_facts(enrichment.as_dict())
     if batch.backlog is not None:
         facts.append(("backlog", f"{batch.backlog:,} rows"))
+    if batch.backlog_files is not None:
+        files = "1 file" if batch.backlog_files == 1 else f"{batch.backlog_files:,} files"
+        facts.append(("backlog", f"{files}, {format_bytes(batch.backlog_bytes or 0)}"))
     return facts
 
 

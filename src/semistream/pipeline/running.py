@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from py4j.protocol import Py4JError
@@ -20,6 +21,7 @@ from semistream.pipeline.description import PipelineDescription, StatisticsDescr
 from semistream.pipeline.failures import as_own_error
 from semistream.pipeline.planning import PlannedPipeline, plan_pipeline
 from semistream.pipeline.sinks import sink_writer, triggered
+from semistream.pipeline.waiting_files import WaitingFiles
 from semistream.spark.batch_progress import BatchProgress, ProgressListener, Scalar
 from semistream.spark.metrics_files import JsonLinesFile, PrometheusFile
 from semistream.spark.spark_session import local_checkpoint, make_session
@@ -137,8 +139,12 @@ def _run(
         planned = plan_pipeline(spark, description, accept_moved=accept_moved)
         files = _files(description.statistics)
         totals = RunTotals(description.name)
+        waiting = _waiting_files(description)
 
         def on_batch(batch: BatchProgress) -> None:
+            if waiting is not None:
+                file_count, size_bytes = waiting.count()
+                batch = replace(batch, backlog_files=file_count, backlog_bytes=size_bytes)
             totals.add(batch)
             if callback is not None:
                 callback(batch)
@@ -159,6 +165,17 @@ def _run(
         if listener.error is not None:
             totals.warning = f"Progress could not be told in full ({listener.error})."
         return totals
+
+
+def _waiting_files(description: PipelineDescription) -> WaitingFiles | None:
+    """Return what counts the files that wait, if the source is one folder of this machine."""
+    source, checkpoint = description.source, description.checkpoint
+    if source.path is None or not places.is_local(source.path) or not places.is_local(checkpoint):
+        return None
+    if places.has_pattern(source.path) or not Path(source.path).is_dir():
+        return None
+    options = {name.lower(): value for name, value in source.options.items()}
+    return WaitingFiles(Path(source.path), Path(checkpoint), name_filter=options.get("pathglobfilter", "*"))
 
 
 def _files(statistics: StatisticsDescription) -> list[_BatchFile]:

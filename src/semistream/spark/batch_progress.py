@@ -40,7 +40,11 @@ class BatchProgress:
     seconds: float
     add_batch_seconds: float
     backlog: int | None
+    """Rows that wait in the source, if the source tells."""
     enrichments: tuple[BatchStatistics, ...]
+    backlog_files: int | None = None
+    """Files that wait in the source, if it is a folder that a pipeline reads."""
+    backlog_bytes: int | None = None
 
     @property
     def rows_in_per_second(self) -> float:
@@ -64,6 +68,8 @@ class BatchProgress:
             "batch_seconds": self.seconds,
             "add_batch_seconds": self.add_batch_seconds,
             "backlog": self.backlog,
+            "backlog_files": self.backlog_files,
+            "backlog_bytes": self.backlog_bytes,
         }
         return [{**batch, **one.as_dict(), **batch} for one in self.enrichments] or [batch]
 

@@ -107,6 +107,9 @@ class PrometheusFile:
         self._set("last_batch_seconds", "Time of the last micro-batch.", labels, batch.seconds)
         if batch.backlog is not None:
             self._set("backlog_rows", "Rows that wait in the source.", labels, batch.backlog)
+        if batch.backlog_files is not None and batch.backlog_bytes is not None:
+            self._set("backlog_files", "Files that wait in the source.", labels, batch.backlog_files)
+            self._set("backlog_bytes", "Bytes of the files that wait in the source.", labels, batch.backlog_bytes)
         for enrichment in batch.enrichments:
             counts = enrichment.as_dict()
             name = _escaped(str(counts.get("name", "")))
