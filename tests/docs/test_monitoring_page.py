@@ -19,7 +19,8 @@ PAGE = (DOCS / "monitoring.md").read_text(encoding="utf-8")
 def _batch() -> BatchProgress:
     texts = {"name": "products", "query_id": "q"}
     counts: dict[str, Any] = {field.name: texts.get(field.name, 1) for field in fields(BatchStatistics)}
-    return BatchProgress("sales", "q", 1, "2026-01-01T00:00:00Z", 1, 1, 0.1, 0.1, 1, (BatchStatistics(**counts),))
+    enrichments = (BatchStatistics(**counts),)
+    return BatchProgress("sales", "q", 1, "2026-01-01T00:00:00Z", 1, 1, 0.1, 0.1, 1, enrichments, 1, 1)
 
 
 def test_every_counter_has_a_line() -> None:
