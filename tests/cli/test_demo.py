@@ -46,7 +46,7 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(
 
 def test_foreign_files_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "warehouse").write_text("mine")
-    assert "no demo has made" in fail("demo", "--out", tmp_path)
+    assert "the demo did not write" in fail("demo", "--out", tmp_path)
     assert (tmp_path / "warehouse").read_text() == "mine"
 
 

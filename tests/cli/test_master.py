@@ -199,7 +199,7 @@ def test_errors_of_build_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_text("no parquet\nat all")
     assert "cannot be read as parquet" in fail("master", "build", tmp_path / "bad.parquet", *to, "--key", "id")
     (tmp_path / "rows.xls").touch()
-    assert "is of no known kind" in fail("master", "build", tmp_path / "rows.xls", *to, "--key", "id")
+    assert "is not of a known kind" in fail("master", "build", tmp_path / "rows.xls", *to, "--key", "id")
     (tmp_path / "empty").mkdir()
     assert "has no Parquet, CSV or Arrow files" in fail("master", "build", tmp_path / "empty", *to, "--key", "id")
     source, other = _written(tmp_path / "rows.parquet"), _written(tmp_path / "rows.csv")

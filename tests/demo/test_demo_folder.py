@@ -54,7 +54,7 @@ def test_a_link_in_the_place_of_an_own_folder_is_removed_and_not_followed(tmp_pa
 @pytest.mark.parametrize("name", ["warehouse", "report.html", "other"])
 def test_a_folder_with_foreign_files_is_refused_and_stays(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
-    with pytest.raises(InvalidSettingError, match="no demo has made"), DemoFolder.claimed(tmp_path):
+    with pytest.raises(InvalidSettingError, match="the demo did not write"), DemoFolder.claimed(tmp_path):
         pass
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "mine"
@@ -67,7 +67,7 @@ def test_a_mark_that_is_a_link_or_says_something_else_does_not_count(tmp_path: P
     (tmp_path / "linked" / ".semistream-demo").symlink_to(made.path / ".semistream-demo")
     (tmp_path / "said" / ".semistream-demo").write_text("something else")
     for name in ("linked", "said"):
-        with pytest.raises(InvalidSettingError, match="no demo has made"), DemoFolder.claimed(tmp_path / name):
+        with pytest.raises(InvalidSettingError, match="the demo did not write"), DemoFolder.claimed(tmp_path / name):
             pass
 
 

@@ -90,7 +90,7 @@ def test_duplicates_follow_the_rule_as_they_do_without_spark(
         theirs = MasterTable.build(in_order, tmp_path / f"arrow {rule}", key, page_bytes=1024, on_duplicate=rule)
         assert content(ours) == content(theirs)
         assert ours.info()["unique"] == theirs.info()["unique"] == (rule == "latest")
-    with pytest.raises(DuplicateKeyError, match=f"The key {key[0]}=.* stands in several master rows"):
+    with pytest.raises(DuplicateKeyError, match=f"The key {key[0]}=.* occurs in several master rows"):
         MasterTable.build(frame, tmp_path / "error", key)
     assert [path.name for path in (tmp_path / "error").iterdir()] == ["writer.lock"]
 

@@ -66,7 +66,7 @@ def test_changes_that_change_nothing_make_no_version(spark: SparkSession, tmp_pa
 def test_several_upserts_of_a_key_need_an_order(spark: SparkSession, tmp_path: Path) -> None:
     table = MasterTable.build(pa.table({"id": [1, 2], "v": ["a", "b"]}), tmp_path / "t", "id")
     changes = spark.sql("SELECT * FROM VALUES (1L, 'old', 1), (1L, 'new', 2), (3L, 'c', 0) AS t(id, v, moment)")
-    with pytest.raises(DuplicateKeyError, match=r"The key id=1 stands in several .* in order_by\.$"):
+    with pytest.raises(DuplicateKeyError, match=r"The key id=1 occurs in several .* in order_by\.$"):
         table.merge(changes.drop("moment"))
     assert (table.version, temporary_names(table)) == (1, [])
     # The order may come from a column that the table does not have.

@@ -60,7 +60,7 @@ def test_a_partition_without_rows_reports_and_writes_nothing(tmp_path: Path) -> 
 
 
 def test_bad_rows_are_reported_and_leave_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DuplicateKeyError, match="The key id=7 stands in several master rows"):
+    with pytest.raises(DuplicateKeyError, match="The key id=7 occurs in several master rows"):
         reported_parts(reports((page_task(tmp_path), arriving([1, 7, 7, 9], size=2))))
     with pytest.raises(NullKeyError, match="2 master rows have a null key"):
         reported_parts(

@@ -263,7 +263,7 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         build(rows, tmp_path / "t", "id", page_bytes=0)
     with pytest.raises(InvalidSettingError, match="no file"):
         build(tmp_path / "absent.parquet", tmp_path / "t", "id")
-    with pytest.raises(InvalidSettingError, match="int is no data"):
+    with pytest.raises(InvalidSettingError, match="int is not data"):
         build(5, tmp_path / "t", "id")
     with pytest.raises(NameClashError, match="'id'"):
         build(pa.table([[1], [2]], names=["id", "id"]), tmp_path / "t", "id")

@@ -119,7 +119,7 @@ def test_a_file_that_shrinks_while_it_is_open_is_noticed(tmp_path: Path) -> None
         pages = np.arange(store.page_count)
         with pytest.raises(CorruptTableError, match=r"data-\S+ is truncated: expected \d+ bytes from \d+ on, but"):
             store.read(pages, pages)
-        with pytest.raises(CorruptTableError, match=r"expected \d+ bytes from 64 on, but it has \d+"):
+        with pytest.raises(CorruptTableError, match=r"expected \d+ bytes from 64 on, found \d+"):
             store.read(pages[:1], pages[-1:])
         assert len(store.read(pages[:5], pages[:5]).codes)
 

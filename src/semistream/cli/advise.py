@@ -55,7 +55,7 @@ def advise(
     with table_at(master).open() as store:
         keys = _names(on) or list(store.key)
         if len(keys) != len(store.key):
-            raise InvalidSettingError(f"The master table's key has {len(store.key)} columns: name as many with --on.")
+            raise InvalidSettingError(f"The master table's key has {len(store.key)} columns: name that many with --on.")
         types = {ours: store.schema.field(theirs).type for ours, theirs in zip(keys, store.key, strict=True)}
         with progress() as reporting:
             reporting.update("Reading the sample", 0, None)

@@ -85,5 +85,6 @@ class DemoFolder:
 
     def _foreign(self) -> InvalidSettingError:
         return InvalidSettingError(
-            f"{self.path} holds files that no demo has made, which stay as they are: name another folder, or empty it."
+            f"{self.path} holds files that the demo did not write, and leaves as they are: "
+            f"name another folder, or empty it."
         )

@@ -120,7 +120,7 @@ def _keys_of(sample: pa.Table, names: Sequence[str], store: MasterStore) -> pa.T
         )
     if sample.num_rows < MIN_SAMPLE_ROWS:
         raise InvalidSettingError(
-            f"A sample of {sample.num_rows:,} rows says too little: give at least {MIN_SAMPLE_ROWS:,}."
+            f"A sample of {sample.num_rows:,} rows is too small: give at least {MIN_SAMPLE_ROWS:,}."
         )
     keys = sample.select(list(names)).combine_chunks()
     store.codec.check(tuple(names), [field.type for field in keys.schema])

@@ -82,7 +82,7 @@ def join(
     if max_wait is not None:
         checked_seconds("max_wait", max_wait)
         if DEADLINE.name not in recipe.parameters:
-            raise InvalidSettingError(f"{recipe.name} keeps no deadline: leave out max_wait or choose demandjoin.")
+            raise InvalidSettingError(f"{recipe.name} cannot keep a deadline: leave out max_wait or choose demandjoin.")
         parameters[DEADLINE.name] = max_wait
     recipe.values(parameters)  # checks them
 

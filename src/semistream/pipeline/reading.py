@@ -47,7 +47,7 @@ def read_description(file: str | Path) -> PipelineDescription:
     for name in values:
         if name not in _TABLES:
             shown = " ".join(name.split())[:100]
-            raise InvalidSettingError(f"[{shown}] is no table of a pipeline: {suggestion(name, _TABLES)}")
+            raise InvalidSettingError(f"[{shown}] is not a table of a pipeline file: {suggestion(name, _TABLES)}")
     for name in ("pipeline", "source", "master", "join", "sink"):
         if name not in values:
             raise InvalidSettingError(f"The pipeline's file has no table [{name}]: add it.")

@@ -55,7 +55,7 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DamagedFileError(f"{path} cannot be read ({error.strerror}): mend that and start again.") from None
+        raise DamagedFileError(f"{path} cannot be read ({error.strerror}): fix that and start again.") from None
     try:
         sealed = json.loads(read)
         number = sealed["format"]
@@ -78,7 +78,7 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
 def damaged(path: Path) -> DamagedFileError:
     """Return the error about a file whose content is not what was written."""
     return DamagedFileError(
-        f"{path} is damaged, so that nobody knows what the pipeline was started with: restore it from a backup, or "
+        f"{path} is damaged, so it is unknown what the pipeline was started with: restore it from a backup, or "
         f"remove it if source, master table and sink are those of the checkpoint."
     )
 

@@ -18,7 +18,7 @@ def check_sink(rows: DataFrame, sink: SinkDescription) -> None:
     for name in sink.partition_by:
         if ColumnNames.of(rows.sparkSession).spelled(name, rows.columns) not in rows.columns:
             raise UnknownColumnError(
-                f"[sink] partition_by names {name!r}, which is no column of the output: "
+                f"[sink] partition_by names {name!r}, which is not a column of the output: "
                 f"{suggestion(name, rows.columns)}"
             )
     if sink.partition_by and len(sink.partition_by) == len(rows.columns):

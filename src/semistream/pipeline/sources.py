@@ -101,7 +101,8 @@ def _schema(text: str) -> StructType:
         schema = StructType.fromDDL(text)
     except PySparkException as error:
         raise InvalidSettingError(
-            f'[source] schema is no list of columns such as "product_id BIGINT, quantity INT": {first_sentence(error)}'
+            f'[source] schema is not a list of columns such as "product_id BIGINT, quantity INT": '
+            f"{first_sentence(error)}"
         ) from None
     if not isinstance(schema, StructType):
         raise InvalidSettingError('[source] schema must be a list of columns, such as "product_id BIGINT".')

@@ -115,4 +115,4 @@ def _check_columns(rows: DataFrame, names: Sequence[str], where: str) -> None:
     rule = ColumnNames.of(rows.sparkSession)
     for name in names:
         if rule.spelled(name, rows.columns) not in rows.columns:
-            raise UnknownColumnError(f"{where} names {name!r}, which is no column: {suggestion(name, rows.columns)}")
+            raise UnknownColumnError(f"{where} names {name!r}, which is not a column: {suggestion(name, rows.columns)}")

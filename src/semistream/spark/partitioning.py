@@ -36,7 +36,9 @@ def partitioned(df: DataFrame, keys: list[str], store: MasterStore, partitioning
             return df
         return df.repartition(tasks, *_pages(df, keys, store))
     if isinstance(partitioning, bool) or not isinstance(partitioning, int) or partitioning < 1:
-        raise InvalidSettingError(f"{partitioning!r} is no partitioning: choose 'auto', 'none' or a positive number.")
+        raise InvalidSettingError(
+            f"{partitioning!r} is not a valid partitioning: choose 'auto', 'none' or a positive number."
+        )
     return df.repartition(partitioning, *_pages(df, keys, store))
 
 

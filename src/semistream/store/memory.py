@@ -50,7 +50,7 @@ class MemoryStore(MasterStore):
             self._rows = rows.take(pa.array(order)).combine_chunks()
         self.unique = not self._has_duplicates()
         if not self.unique and on_duplicate == "error":
-            raise DuplicateKeyError(f"The key {self._first_duplicate()} stands in several master rows.")
+            raise DuplicateKeyError(f"The key {self._first_duplicate()} occurs in several master rows.")
         self.schema = rows.schema
         self.version = 1
         self.row_count = len(self._codes)

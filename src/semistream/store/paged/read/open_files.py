@@ -160,7 +160,7 @@ class OpenFiles:
             size_bytes = os.fstat(descriptor).st_size
             if size_bytes != file.size_bytes:
                 raise CorruptTableError(
-                    f"{path} is truncated or damaged: expected {file.size_bytes} bytes, but it has {size_bytes}."
+                    f"{path} is truncated or damaged: expected {file.size_bytes} bytes, found {size_bytes}."
                 )
             head = bytearray(HEADER_BYTES)
             files.read_into(descriptor, memoryview(head), 0)

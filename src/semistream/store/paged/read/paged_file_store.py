@@ -258,8 +258,7 @@ class PagedFileStore(MasterStore):
         expected = min(length, self.manifest.files[file].size_bytes - offset)
         if done < expected:
             raise CorruptTableError(
-                f"{self._names.file_path(file)} is truncated: expected {expected} bytes from {offset} on, "
-                f"but it has {done}."
+                f"{self._names.file_path(file)} is truncated: expected {expected} bytes from {offset} on, found {done}."
             )
 
     def _checked_codes(self, placed: PlacedPages) -> Int64Array:
@@ -283,7 +282,7 @@ class PagedFileStore(MasterStore):
             page = int(placed.pages[wrong])
             raise self._names.fault(
                 page,
-                f"damaged: expected the checksum {int(expected[page])}, but it has {checksum}; "
+                f"damaged: expected the checksum {int(expected[page])}, found {checksum}; "
                 "restore the file or build again",
             )
         return codes

@@ -92,18 +92,18 @@ def decode(path: Path, content: bytes) -> Manifest:
     header = _json_object(line)
     if not newline or header.get("magic") != _MAGIC:
         raise CorruptTableError(
-            f"{path} is not a manifest of a master table: expected a header line, but it has {len(content)} bytes "
+            f"{path} is not a manifest of a master table: expected a header line, found {len(content)} bytes "
             f"that start with {content[:16]!r}."
         )
     check_format(path, header.get("format"))
     if header.get("body_bytes") != len(body):
         raise CorruptTableError(
             f"{path} is truncated or damaged: expected {header.get('body_bytes')} bytes after its header, "
-            f"but it has {len(body)}."
+            f"found {len(body)}."
         )
     if header.get("body_crc") != zlib.crc32(body):
         raise CorruptTableError(
-            f"{path} is damaged: expected the checksum {header.get('body_crc')}, but it has {zlib.crc32(body)}."
+            f"{path} is damaged: expected the checksum {header.get('body_crc')}, found {zlib.crc32(body)}."
         )
     try:
         return _from_fields(path, json.loads(body))

@@ -156,7 +156,7 @@ def check_sizes(directory: Path, needed: Iterable[TableFile]) -> None:
             raise CorruptTableError(f"{path} is missing: restore it or build the table again.")
         if status.st_size != file.size_bytes:
             raise CorruptTableError(
-                f"{path} is truncated or damaged: expected {file.size_bytes} bytes, but it has {status.st_size}."
+                f"{path} is truncated or damaged: expected {file.size_bytes} bytes, found {status.st_size}."
             )
 
 

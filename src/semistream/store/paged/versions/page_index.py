@@ -115,13 +115,13 @@ def read_index(directory: Path, manifest: Manifest) -> PageIndex:
     content = read_file(path)
     if len(content) != manifest.index.size_bytes:
         raise CorruptTableError(
-            f"{path} is truncated or damaged: expected {manifest.index.size_bytes} bytes, but it has {len(content)}."
+            f"{path} is truncated or damaged: expected {manifest.index.size_bytes} bytes, found {len(content)}."
         )
     header = decode_header(path, INDEX_MAGIC, content)
     body = memoryview(content)[HEADER_BYTES:]
     crc = zlib.crc32(body)
     if crc != header.body_crc or crc != manifest.index.crc:
-        raise CorruptTableError(f"{path} is damaged: expected the checksum {manifest.index.crc}, but it has {crc}.")
+        raise CorruptTableError(f"{path} is damaged: expected the checksum {manifest.index.crc}, found {crc}.")
     if not header.entries == manifest.page_count == len(body) / _ENTRY_BYTES:
         raise CorruptTableError(
             f"{path} has {header.entries} pages in {len(body)} bytes, but expected {manifest.page_count} pages."

@@ -57,7 +57,7 @@ class DuplicateFilter:
         row = int(np.flatnonzero(last[keys] != np.arange(len(keys)))[0])
         parts = zip(layout.key, layout.key_columns(rows), strict=True)
         key = ", ".join(f"{name}={column[row]}" for name, column in parts)
-        raise DuplicateKeyError(f"The key {key} stands in several master rows: {self._advice}.")
+        raise DuplicateKeyError(f"The key {key} occurs in several master rows: {self._advice}.")
 
 
 def whole_codes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -55,7 +55,7 @@ def open_source(data: Any) -> Source:
     if isinstance(data, Iterable):
         return _from_batches(data)
     raise InvalidSettingError(
-        f"A {type(data).__name__} is no data for a master table: give an Arrow table, a reader, record batches, "
+        f"A {type(data).__name__} is not data for a master table: give an Arrow table, a reader, record batches, "
         f"or the path of Parquet, CSV or Arrow files."
     )
 
@@ -135,7 +135,7 @@ def _format(path: Path) -> str:
         return _FORMATS[path.suffix.lower()]
     except KeyError:
         raise InvalidSettingError(
-            f"{path} is of no known kind: give files that end in {', '.join(_FORMATS)}."
+            f"{path} is not of a known kind: give files that end in {', '.join(_FORMATS)}."
         ) from None
 
 
