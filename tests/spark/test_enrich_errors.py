@@ -107,13 +107,18 @@ def test_settings_that_make_no_sense_are_refused(stream: DataFrame, table: Path)
         with pytest.raises(SemistreamError):
             ss.enrich(stream, table, on="product_id", columns=["name"], memory=memory)
     for partitioning in ("some", 0, -2, True, 1.5, None):
-        refused(InvalidSettingError, "no partitioning", stream, table, partitioning=partitioning)
+        refused(InvalidSettingError, "is not a valid partitioning", stream, table, partitioning=partitioning)
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="a b")
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="")
     for pin in (("name",), "name", ("name", "1"), (1, 1), True):
         refused(InvalidSettingError, "is not a valid pin", stream, table, pin=pin)
     with pytest.raises(SemistreamError, match="tresholdd"):
         ss.enrich(stream, table, on="product_id", columns=["name"], parameters={"tresholdd": 1})
+    refused(
+        InvalidSettingError, "so gaps, share would have no effect", stream, table, parameters={"share": 1, "gaps": 0}
+    )
+    ss.enrich(stream, table, on="product_id", columns=["name"], order="any", parameters={"share": 1, "gaps": 0})
+    ss.enrich(stream, table, on="product_id", columns=["name"], parameters={"cache_share": 0.3, "absent": False})
 
 
 def test_a_master_table_that_is_not_there_or_damaged_is_named(stream: DataFrame, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_file_that_shrinks_while_it_is_open_is_noticed(tmp_path: Path) -> None
         half = data.stat().st_size // 2
         os.truncate(data, half)
         pages = np.arange(store.page_count)
-        with pytest.raises(CorruptTableError, match=r"data-\S+ is truncated: expected \d+ bytes from \d+ on, but"):
+        with pytest.raises(CorruptTableError, match=r"data-\S+ is truncated: expected \d+ bytes from \d+ on, found"):
             store.read(pages, pages)
         with pytest.raises(CorruptTableError, match=r"expected \d+ bytes from 64 on, found \d+"):
             store.read(pages[:1], pages[-1:])

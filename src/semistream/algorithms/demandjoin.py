@@ -109,7 +109,7 @@ DEMANDJOIN = Recipe(
     caching=TupleCaching(_admission, lambda _: LessUsedOverwrite()),
     running=_running,
     split=_split,
-    keeps_order=True,
+    in_order=frozenset({CACHE_SHARE.name, MAX_WINDOWS.name, ABSENT.name}),
     tunes_itself=True,
     parameters=named(
         RUNS_SHARE,

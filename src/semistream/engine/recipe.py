@@ -98,8 +98,9 @@ class Recipe:
     """The knobs of the algorithm by name."""
     bounded_wait: bool = True
     """Every tuple leaves after a bounded number of arrivals."""
-    keeps_order: bool = False
-    """Can answer chunk by chunk, so that tuples leave in the order they came; then its page choice is not asked."""
+    in_order: frozenset[str] | None = None
+    """Where it can answer chunk by chunk, so that tuples leave in the order they came and its page choice is not asked:
+    the parameters that then have an effect."""
     sorted_by_use: bool = False
     """Gains only if the master table is stored in order of use."""
     tunes_itself: bool = False
@@ -108,6 +109,11 @@ class Recipe:
     def values(self, given: Mapping[str, float] | None = None) -> Values:
         """Return the values of its parameters in a join; raises an error if those given do not make sense."""
         return Values(self.name, self.parameters, given or {})
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether tuples can leave in the order they came."""
+        return self.in_order is not None
 
     @property
     def side_by_side(self) -> bool:

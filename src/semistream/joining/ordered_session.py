@@ -189,12 +189,18 @@ def columns_and_sizes(
     return columns, ordered_sizes(store, budget, columns, cache_share=cache_share)
 
 
-def check_keeps_order(recipe: Recipe) -> None:
-    """Raise an error unless rows can leave a join by this recipe in the order they came."""
-    if not recipe.keeps_order:
+def check_keeps_order(recipe: Recipe, parameters: Mapping[str, float] | None = None) -> None:
+    """Raise an error unless rows can leave a join by this recipe in the order they came, and parameters matter then."""
+    if recipe.in_order is None:
         raise InvalidSettingError(
             f"{recipe.name} lets rows leave when they are answered: choose order 'any', or demandjoin, "
             f"which can keep their order."
+        )
+    without_effect = sorted(set(parameters or {}) - recipe.in_order)
+    if without_effect:
+        raise InvalidSettingError(
+            f"With order 'input' no row waits, so {', '.join(without_effect)} would have no effect: "
+            f"leave it out, or set order to 'any'."
         )
 
 

@@ -94,7 +94,7 @@ def enrich(
             Where Spark does not number micro-batches, as in `foreachBatch`, give the name of the query and the number
             of the batch. False does without.
         parameters: Parameters of the algorithm, by name. With order "input" only `cache_share`, `max_windows` and
-            `absent` have an effect, because nothing waits.
+            `absent` are taken, because nothing waits.
     """
     if not is_spark_frame(df):
         raise InvalidSettingError(f"A {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data.")
@@ -102,7 +102,7 @@ def enrich(
     check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
     recipe = algorithm_named(algorithm)
     recipe.values(parameters)  # checks them
-    chosen_order = _checked_order(order, recipe)
+    chosen_order = _checked_order(order, recipe, parameters)
     memory_bytes = _checked_memory(memory)
     # By a path that means the same in a worker, whose working directory is another; links in it must stay.
     table = Path(os.path.abspath(local_path(master)))  # noqa: PTH100
@@ -207,11 +207,11 @@ def _checked_memory(memory: int | str) -> int:
     return memory_bytes
 
 
-def _checked_order(order: str | None, recipe: Recipe) -> Order:
+def _checked_order(order: str | None, recipe: Recipe, parameters: Mapping[str, float] | None) -> Order:
     if order is None:
-        return "input" if recipe.keeps_order else "any"
+        order = "input" if recipe.keeps_order else "any"
     if order == "input":
-        check_keeps_order(recipe)
+        check_keeps_order(recipe, parameters)
         return "input"
     if order != "any":
         raise InvalidSettingError(f"{order!r} is not an order of rows: choose 'any' or 'input'.")
