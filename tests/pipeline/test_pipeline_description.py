@@ -84,7 +84,7 @@ def test_the_example_with_all_settings_has_every_key() -> None:
     assert set(values["source"]) == set(SOURCE_KEYS)
     assert {kind for step in values["transform"] for kind in step} == set(_KINDS)
     description = read_description(file)
-    assert description.join.parameters == {"cache_share": 0.5}
+    assert description.join.parameters == {"cache_share": 0.3}
     assert description.spark.settings == {"spark.sql.shuffle.partitions": "2"}
     assert description.source.options == {"header": "true", "sep": ";"}
     assert isinstance(description.steps[0], SetColumns)

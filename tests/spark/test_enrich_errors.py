@@ -117,6 +117,7 @@ def test_settings_that_make_no_sense_are_refused(stream: DataFrame, table: Path)
     refused(
         InvalidSettingError, "so gaps, share would have no effect", stream, table, parameters={"share": 1, "gaps": 0}
     )
+    refused(InvalidSettingError, "at most 0.4, but is 0.6", stream, table, parameters={"cache_share": 0.6})
     ss.enrich(stream, table, on="product_id", columns=["name"], order="any", parameters={"share": 1, "gaps": 0})
     ss.enrich(stream, table, on="product_id", columns=["name"], parameters={"cache_share": 0.3, "absent": False})
 

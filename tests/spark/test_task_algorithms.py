@@ -14,7 +14,7 @@ from enrich_tasks import enrich_task, new_worker, run_task
 
 import semistream as ss
 from semistream.algorithms.registry import ALGORITHMS
-from semistream.engine.reading.group_reader import PartitionReader
+from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.joining import session as sessions
 from semistream.master_table import MasterTable
 from semistream.policies.contract import PageChoice
@@ -66,9 +66,9 @@ class Watched:
 def watch(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Watched]:
     """Return what begins to watch the next join."""
     watched = Watched()
-    read, pieces = PartitionReader._read, sessions._pieces
+    read, pieces = PageGroupReader._read, sessions._pieces
 
-    def reading(reader: PartitionReader, first: Any, last: Any, **how: Any) -> Any:
+    def reading(reader: PageGroupReader, first: Any, last: Any, **how: Any) -> Any:
         watched.reads.append([*first.tolist(), *last.tolist()])
         return read(reader, first, last, **how)
 
@@ -83,7 +83,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Watched]:
 
         return counted
 
-    monkeypatch.setattr(PartitionReader, "_read", reading)
+    monkeypatch.setattr(PageGroupReader, "_read", reading)
     monkeypatch.setattr(sessions, "_pieces", ending)
     for kind in _kinds_of(PageChoice):
         if "choose" in vars(kind):

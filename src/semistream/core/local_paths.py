@@ -16,8 +16,8 @@ _DATABASE = re.compile(r"(?i)(jdbc|odbc):")
 
 def scheme_of(text: str) -> str | None:
     """Return the scheme of an address in small letters, or None if a text is a path."""
-    found = _ADDRESS.match(text) or _DATABASE.match(text)
-    return found[1].lower() if found is not None else None
+    scheme_match = _ADDRESS.match(text) or _DATABASE.match(text)
+    return scheme_match[1].lower() if scheme_match is not None else None
 
 
 def local_path_of(place: str | os.PathLike[str], what: str) -> Path:

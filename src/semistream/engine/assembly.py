@@ -290,6 +290,6 @@ class Assembly:
                 one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
                 seed=setting.seed,
                 stats=self.stats,
-                max_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
+                max_bytes_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
             )
         return None

@@ -21,7 +21,13 @@ from semistream.engine.parameters import Values
 from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
 from semistream.engine.recipe import Recipe
 from semistream.engine.rows.row_sizes import RowSizes, cuts
-from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES, PAGE_SHARE, OrderedSizes, ordered_sizes
+from semistream.engine.sizing.ordered_sizes import (
+    CHUNK_ROW_BYTES,
+    MAX_CACHE_SHARE,
+    PAGE_SHARE,
+    OrderedSizes,
+    ordered_sizes,
+)
 from semistream.joining.ordered_cache import new_cache
 from semistream.joining.ordered_output import Answered, OrderedOutput
 from semistream.joining.session import conforming, too_large
@@ -93,7 +99,11 @@ class OrderedSession:
             yield from self._joined(chunk)
 
     def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-        """Yield rows in groups that fit into memory, no larger than recent ones that could be answered at once."""
+        """Yield rows in groups that may be joined together, no larger than recent ones that could be answered at once.
+
+        What is noted of each row counts, and so do the rows; but these lie in the batches of whoever calls, and are not
+        copied, so that a piece whose rows are large is a group of its own.
+        """
         chunk: list[pa.RecordBatch] = []
         held_bytes = row_count = 0
         for batch in batches:
@@ -201,6 +211,12 @@ def check_keeps_order(recipe: Recipe, parameters: Mapping[str, float] | None = N
         raise InvalidSettingError(
             f"With order 'input' no row waits, so {', '.join(without_effect)} would have no effect: "
             f"leave it out, or set order to 'any'."
+        )
+    share = (parameters or {}).get(CACHE_SHARE.name)
+    if share is not None and share > MAX_CACHE_SHARE:
+        raise InvalidSettingError(
+            f"With order 'input' {CACHE_SHARE.name} is at most {MAX_CACHE_SHARE}, but is {share:g}: "
+            f"lower it, or set order to 'any'."
         )
 
 

@@ -129,10 +129,10 @@ class EnrichTask:
         yield self._carrier(counted)
 
     def _as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        found = [*rows.columns[:-1], rows.columns[-1].is_valid()] if self.tells_matches else rows.columns
+        arrived = [*rows.columns[:-1], rows.columns[-1].is_valid()] if self.tells_matches else rows.columns
         columns = [
             column if column.type == declared.type else column.cast(declared.type)
-            for column, declared in zip(found, list(self.declared)[:-1], strict=True)
+            for column, declared in zip(arrived, list(self.declared)[:-1], strict=True)
         ]
         return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], schema=self.declared)
 

@@ -23,8 +23,6 @@ from semistream.store.found_rows import RowReader
 class Capabilities:
     """What a store can do beyond the contract."""
 
-    ordered_pages: bool
-    """Pages are ranges of the key itself, so that neighbouring keys share pages."""
     snapshot: bool
     """A version stays readable after the table has moved on, so that a replay gives the same rows."""
 

@@ -56,7 +56,7 @@ class MemoryStore(MasterStore):
         self.row_count = len(self._codes)
         self._starts = _page_starts(self._codes, rows_per_page)
         self.page_count = len(self._starts) - 1
-        self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self.capabilities = Capabilities(snapshot=True)
         self._counters: dict[tuple[str, ...], RowsWithin] = {}
         self._row_bytes = row_bytes or max(1, round(rows.nbytes / max(1, len(rows))))
         self._index = SparseIndex(self._codes[self._starts[:-1]])

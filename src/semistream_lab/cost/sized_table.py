@@ -22,7 +22,7 @@ class SizedTable(MasterStore):
         self.codec = KeyCodec([pa.int64()])
         self.unique = True
         self.version = 1
-        self.capabilities = Capabilities(ordered_pages=True, snapshot=True)
+        self.capabilities = Capabilities(snapshot=True)
         self.row_count = situation.master_rows
         self._rows_per_page = situation.rows_per_page
         self.page_count = -(-self.row_count // self._rows_per_page)

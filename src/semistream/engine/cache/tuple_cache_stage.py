@@ -36,7 +36,7 @@ class CachedTuples(CacheStage):
 
     While a full cache answers next to nothing, as it does where keys are not skewed, it is sampled: one slice of the
     stream in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there
-    were no others. More would cost more than it answers. Of the rows of one read, copies of `max_at_once` bytes may
+    were no others. More would cost more than it answers. Of the rows of one read, `max_bytes_at_once` of copies may
     enter.
     """
 
@@ -53,10 +53,10 @@ class CachedTuples(CacheStage):
         one_in: int = 1,
         seed: int = 0,
         stats: JoinStats,
-        max_at_once: int = 2**62,
+        max_bytes_at_once: int = 2**62,
     ) -> None:
         self.cache = cache
-        self._max_at_once = max_at_once
+        self._max_bytes_at_once = max_bytes_at_once
         self._remembers_absent = remembers_absent
         self.counts_frequencies = admission is not None
         self._admission = admission
@@ -216,7 +216,7 @@ class CachedTuples(CacheStage):
         if len(rows):
             batch = None
             if self._columns:
-                batch, _ = pages.take_within(rows, self._columns, self._max_at_once)
+                batch, _ = pages.take_within(rows, self._columns, self._max_bytes_at_once)
                 rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 

@@ -8,15 +8,15 @@ import pyarrow as pa
 
 from semistream.core.budget import MemoryBudget, format_bytes
 from semistream.core.errors import BudgetTooSmallError
-from semistream.core.value_widths import fixed_width
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.sizing.sizing import fitting_tuples
+from semistream.engine.sizing.table_sizes import variable_bytes
 from semistream.store.contract import MasterStore
 
 CHUNK_ROW_BYTES = 80
 """What is noted of each row of a chunk: its code, its place, and the sort of those that are not cached."""
-CACHE_SHARE = 0.4
-"""Nothing waits, so the cache has what a queue would have."""
+MAX_CACHE_SHARE = 0.4
+"""Nothing waits, so the cache has what a queue would have; the rest is needed for chunks, reads and output."""
 PAGE_SHARE = 8
 """A page may take one part in so many of the memory beside the index."""
 _FOUND_SHARE = 6
@@ -58,7 +58,7 @@ def ordered_sizes(
             needed * 1.05,
         )
     largest_page_bytes = divided // PAGE_SHARE
-    cache_bytes = int((CACHE_SHARE if cache_share is None else min(cache_share, CACHE_SHARE)) * divided)
+    cache_bytes = int((MAX_CACHE_SHARE if cache_share is None else min(cache_share, MAX_CACHE_SHARE)) * divided)
     found_bytes = divided // _FOUND_SHARE
     read_bytes = max(min(store.largest_page_bytes, largest_page_bytes), divided // _PIECE_SHARE) + _SPARE_BYTES
     piece_bytes = min(_MAX_PIECE_BYTES, divided // _PIECE_SHARE)
@@ -72,12 +72,12 @@ def ordered_sizes(
         budget.reserve(component, size_bytes)
     chunk_bytes = budget.free_bytes
     budget.reserve("input", chunk_bytes)
-    variable_bytes = _variable_bytes(store, columns)
-    cache_tuples = fitting_tuples(cache_bytes, SlotRows.slot_bytes(columns) + 1.25 * variable_bytes + _ENTRY_BYTES)
+    row_bytes = variable_bytes(store, tuple(columns.names))
+    cache_tuples = fitting_tuples(cache_bytes, SlotRows.slot_bytes(columns) + 1.25 * row_bytes + _ENTRY_BYTES)
     cache_tuples = min(cache_tuples, max(1, store.row_count))
     return OrderedSizes(
         cache_tuples=cache_tuples,
-        cache_variable_bytes=int(cache_tuples * 1.25 * variable_bytes),
+        cache_variable_bytes=int(cache_tuples * 1.25 * row_bytes),
         found_bytes=found_bytes,
         read_bytes=read_bytes,
         largest_page_bytes=largest_page_bytes,
@@ -85,13 +85,3 @@ def ordered_sizes(
         chunk_bytes=chunk_bytes,
         chunk_rows=max(1, chunk_bytes // CHUNK_ROW_BYTES),
     )
-
-
-def _variable_bytes(store: MasterStore, columns: pa.Schema) -> float:
-    """Estimate what a row of the columns takes beyond fixed widths; only how many rows are cached hangs on it."""
-    if not store.row_count:
-        return 0.0
-    mean = store.range_bytes(0, store.page_count - 1) / store.row_count
-    variable = [field.name for field in store.schema if fixed_width(field.type) is None]
-    rest = max(8.0, mean - sum(fixed_width(field.type) or 0 for field in store.schema)) / max(1, len(variable))
-    return rest * sum(name in variable for name in columns.names)

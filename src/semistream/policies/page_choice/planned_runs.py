@@ -69,9 +69,9 @@ class PlannedRuns(PageChoice):
         if moment.overdue_before and self._is_late(queue, moment.overdue_before):
             self._divide(self._plan_for_late(queue, moment.overdue_before))
         while self._reads:
-            some = self._reads.popleft()
-            if _is_waited_for(queue.counts, some):
-                return some
+            run = self._reads.popleft()
+            if _is_waited_for(queue.counts, run):
+                return run
         self._divide(self._plan(queue, 1.0 if not moment.input_pending else self._share))
         return self._reads.popleft() if self._reads else _NONE
 
@@ -80,7 +80,7 @@ class PlannedRuns(PageChoice):
         oldest = queue.oldest()
         if oldest < 0 or queue.since[oldest] >= overdue_before:
             return False
-        return not any(oldest in some for some in self._reads if some[0] <= oldest <= some[-1])
+        return not any(oldest in run for run in self._reads if run[0] <= oldest <= run[-1])
 
     def _divide(self, planned: Int64Array) -> None:
         """Divide a plan into reads."""

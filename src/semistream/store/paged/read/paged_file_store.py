@@ -65,7 +65,7 @@ class PagedFileStore(MasterStore):
         self.row_count = self.manifest.row_count
         self.page_count = len(self._entries)
         self.unique = self.manifest.unique
-        self.capabilities = Capabilities(ordered_pages=self.codec.exact, snapshot=True)
+        self.capabilities = Capabilities(snapshot=True)
         self._columns = PageColumns(self.layout)
         self._names = PageNames(self.path, self.manifest, self._entries)
         self._index = SparseIndex(self._entries.first_codes)
