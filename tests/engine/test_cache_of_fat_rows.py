@@ -91,3 +91,14 @@ def test_rows_to_save_are_copied_some_bytes_at_a_time() -> None:
     pieces = list(admitting.cache.hottest(ENTRIES))
     assert sum(len(piece.codes) for piece in pieces) == admitting.cache.count
     assert max(piece.rows.nbytes for piece in pieces if piece.rows is not None) < ROOM / 4
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_the_slot_of_absent_keys_takes_no_bytes(schema: str) -> None:
+    cache = TupleCache(ENTRIES, None, SlotRows(SCHEMAS[schema], ENTRIES, ROOM * 2))
+    codes = np.arange(10)
+    cache.admit(codes, np.ones(10, dtype=np.int32), rows_of(codes, ROW_BYTES, SCHEMAS[schema]), absent=False)
+    sizes = cache.variable_bytes(np.array([cache.absent_slot, 0, cache.absent_slot, 9]))
+    assert sizes is not None
+    assert sizes[[0, 2]].tolist() == [0, 0]
+    assert (sizes[[1, 3]] >= ROW_BYTES).all()

@@ -104,7 +104,12 @@ class TupleCache:
         """Return what the row of each slot takes in columns without a fixed width; None if there are none."""
         if self._rows is None or not self._rows.is_variable:
             return None
-        return self._rows.variable_bytes(slots)
+        has_row = slots != self.absent_slot
+        if has_row.all():
+            return self._rows.variable_bytes(slots)
+        sizes = np.zeros(len(slots), dtype=np.int64)
+        sizes[has_row] = self._rows.variable_bytes(slots[has_row])
+        return sizes
 
     @property
     def max_variable_bytes(self) -> int:
