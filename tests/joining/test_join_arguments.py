@@ -128,3 +128,12 @@ def test_sizes_as_spark_writes_them_are_powers_of_1024() -> None:
     for size in ("1p", "g", "1gg"):
         with pytest.raises(InvalidSettingError, match="memory size"):
             parse_bytes(size)
+
+
+def test_settings_of_odd_types_are_refused_before_the_first_row(table: Path) -> None:
+    refused("dead_letters is 3: give a function", STREAM, table, dead_letters=3)
+    refused("seed is 'x': give a whole number", STREAM, table, seed="x")
+    refused("seed is None: give a whole number", STREAM, table, seed=None)
+    refused("There is no algorithm", STREAM, table, algorithm=["inlj"])
+    refused("more than any machine has", STREAM, table, memory=10**30)
+    refused("on is {}: give a column name", STREAM, table, on={})

@@ -68,7 +68,7 @@ def test_columns_that_do_not_exist_are_named(stream: DataFrame, table: Path) -> 
     refused(UnknownColumnError, "no column 'sku'", stream, table, on={"sku": "product_id"})
     refused(UnknownColumnError, "key is product_id", stream, table, on={"product_id": "name"})
     refused(UnknownColumnError, "key is product_id", stream, table, on=["product_id", "sale_id"])
-    refused(UnknownColumnError, "key is product_id", stream, table, on=[])
+    refused(InvalidSettingError, r"on is \[\]: give a column name", stream, table, on=[])
     refused(UnknownColumnError, "no column 'colour'", stream, table, columns=["name", "colour"])
     refused(UnknownColumnError, "no column 'colour'", stream, table, replace={"product_id": "colour"})
     refused(UnknownColumnError, "no column 'sku'", stream, table, replace={"sku": "name"})
@@ -110,7 +110,9 @@ def test_settings_that_make_no_sense_are_refused(stream: DataFrame, table: Path)
         refused(InvalidSettingError, "is not a valid partitioning", stream, table, partitioning=partitioning)
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="a b")
     refused(InvalidSettingError, "cannot name an operator", stream, table, name="")
-    for pin in (("name",), "name", ("name", "1"), (1, 1), True):
+    refused(InvalidSettingError, "cannot name an operator", stream, table, name=3)
+    refused(InvalidSettingError, "give the path of a folder", stream, table, dead_letters=3)
+    for pin in (("name",), "name", ("name", "1"), (1, 1), True, ("name", -1)):
         refused(InvalidSettingError, "is not a valid pin", stream, table, pin=pin)
     with pytest.raises(SemistreamError, match="tresholdd"):
         ss.enrich(stream, table, on="product_id", columns=["name"], parameters={"tresholdd": 1})

@@ -51,5 +51,5 @@ def algorithm_named(name: str) -> Recipe:
     """Return the recipe called `name`."""
     try:
         return ALGORITHMS[name]
-    except KeyError:
+    except (KeyError, TypeError):
         raise UnknownAlgorithmError(f"There is no algorithm {name!r}: choose one of {', '.join(ALGORITHMS)}.") from None

@@ -25,6 +25,10 @@ _UNITS = {
 }
 
 
+_MAX_BYTES = 2**48
+"""What a process can address."""
+
+
 def parse_bytes(size: int | str) -> int:
     """Return the bytes that `size` says, e.g. 64000000, "64MB" or "64 MiB".
 
@@ -33,14 +37,20 @@ def parse_bytes(size: int | str) -> int:
     if isinstance(size, int) and not isinstance(size, bool):
         if size <= 0:
             raise InvalidSettingError(f"A memory size must be positive, but {size} was given.")
-        return size
+        return _possible(size)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(size))
     if not match or match[2].lower() not in _UNITS:
         raise InvalidSettingError(f"{size!r} is not a memory size: write a number with KB, MB, GB, KiB, MiB or GiB.")
     parsed = int(float(match[1]) * _UNITS[match[2].lower()])
     if parsed <= 0:
         raise InvalidSettingError(f"A memory size must be positive, but {size!r} was given.")
-    return parsed
+    return _possible(parsed)
+
+
+def _possible(size_bytes: int) -> int:
+    if size_bytes > _MAX_BYTES:
+        raise InvalidSettingError(f"A memory of {format_bytes(size_bytes)} is more than any machine has: give less.")
+    return size_bytes
 
 
 def format_bytes(size: float) -> str:

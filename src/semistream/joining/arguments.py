@@ -10,7 +10,7 @@ from semistream.core.errors import InvalidSettingError
 
 def check_arguments(*, on: object, columns: object, replace: object, suffix: object, parameters: object) -> None:
     """Raise InvalidSettingError unless these arguments of a join have types that make sense."""
-    if not isinstance(on, str) and not _are_names(on) and not _is_renaming(on):
+    if not on or (not isinstance(on, str) and not _are_names(on) and not _is_renaming(on)):
         raise InvalidSettingError(
             f"on is {_shown(on)}: give a column name, a list of them, or a mapping from stream to master columns."
         )
@@ -24,6 +24,20 @@ def check_arguments(*, on: object, columns: object, replace: object, suffix: obj
         raise InvalidSettingError(
             f"parameters is {_shown(parameters)}: give a mapping from names to numbers, such as {{'cache_share': 0.5}}."
         )
+
+
+def check_dead_letters(dead_letters: object) -> None:
+    """Raise InvalidSettingError unless refused rows can be handed to this."""
+    if dead_letters is not None and not callable(dead_letters):
+        raise InvalidSettingError(
+            f"dead_letters is {_shown(dead_letters)}: give a function that takes a record batch and the reason."
+        )
+
+
+def check_seed(seed: object) -> None:
+    """Raise InvalidSettingError unless random numbers can start from this."""
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise InvalidSettingError(f"seed is {_shown(seed)}: give a whole number.")
 
 
 def checked_seconds(name: str, value: object) -> None:

@@ -16,7 +16,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.engine.recipe import Recipe
-from semistream.joining.arguments import check_arguments, checked_seconds
+from semistream.joining.arguments import check_arguments, check_dead_letters, check_seed, checked_seconds
 from semistream.joining.join_types import join_type
 from semistream.joining.matched import MatchedColumn, with_matched
 from semistream.joining.session import JoinSession, typical_row_bytes
@@ -77,6 +77,8 @@ def join(
     """
     kind = join_type(how)
     check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
+    check_dead_letters(dead_letters)
+    check_seed(seed)
     recipe = algorithm_named(algorithm)
     parameters = dict(parameters or {})
     if max_wait is not None:

@@ -182,6 +182,8 @@ def _observed(joined: DataFrame, name: str) -> DataFrame:
 
 
 def _folder(place: str | os.PathLike[str] | None) -> Path | None:
+    if place is not None and not isinstance(place, str | os.PathLike):
+        raise InvalidSettingError(f"dead_letters is of type {type(place).__name__}: give the path of a folder.")
     return None if place is None else Path(os.path.abspath(local_path_of(place, "Dead letters")))  # noqa: PTH100
 
 
@@ -223,17 +225,21 @@ def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> P
         return Pin(version)
     if pin is False:
         return Pin(version, wanted=False)
-    if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and isinstance(pin[1], int)):
+    if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and _is_batch(pin[1])):
         raise InvalidSettingError(
             f"{pin!r} is not a valid pin: give the name of the query and the number of the batch."
         )
     return Pin(version, *pin)
 
 
+def _is_batch(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
+
+
 def _operator_name(name: str | None, path: Path) -> str:
     if name is None:
         return f"{path.name}-{next(_unnamed)}"
-    if not re.fullmatch(r"[\w.-]{1,100}", name):
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,100}", name):
         raise InvalidSettingError(f"{name!r} cannot name an operator: use letters, digits, '.', '_' and '-'.")
     return name
 
