@@ -101,7 +101,7 @@ def test_a_truncated_or_empty_file_is_refused_with_expected_and_actual_sizes(
     path = only(table, pattern)
     content = path.read_bytes()
     path.write_bytes(content[:left] if left else b"")
-    with pytest.raises(CorruptTableError, match=rf"{path.name}.*expected.*it has \d+"):
+    with pytest.raises(CorruptTableError, match=rf"{path.name}.*expected.*found \d+"):
         table.open()
     with pytest.raises(CorruptTableError):
         table.verify()
