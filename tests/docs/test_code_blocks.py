@@ -15,13 +15,9 @@ BLOCKS = [block for page in user_pages() for block in blocks_of(page)]
 TO_RUN = [block for block in BLOCKS if block.not_run is None and block.language in RUN]
 MARKED = [block for block in BLOCKS if block.not_run is not None]
 
-pytestmark = pytest.mark.xdist_group("docs")
 
-
-@pytest.fixture(scope="module")
-def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
+def _failures(folder: Path) -> dict[str, str | None]:
     """Run all blocks in one process, as a user does who has activated the environment."""
-    folder = tmp_path_factory.mktemp("pages")
     binaries = Path(sys.executable).parent
     arguments = "--master local[2] --conf spark.ui.enabled=false --conf spark.driver.bindAddress=127.0.0.1"
     arguments += " --conf spark.ui.showConsoleProgress=false --conf spark.sql.shuffle.partitions=2 pyspark-shell"
@@ -42,9 +38,11 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
     return by_block
 
 
-@pytest.mark.parametrize("block", TO_RUN, ids=lambda block: block.name)
-def test_a_block_works_as_it_is_printed(block: Block, failures: dict[str, str | None]) -> None:
-    assert failures[block.name] is None, failures[block.name]
+def test_every_block_works_as_it_is_printed(tmp_path: Path) -> None:
+    # One test, because all blocks share a process and a Spark session, which take most of the time.
+    outcomes = _failures(tmp_path)
+    assert sorted(outcomes) == sorted(block.name for block in TO_RUN)
+    assert {name: why for name, why in outcomes.items() if why is not None} == {}
 
 
 def test_the_example_of_the_readme_is_run() -> None:
