@@ -15,7 +15,13 @@ from semistream.store.memory import MemoryStore
 from semistream_lab.cost import parameters_for
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+_LONG_TO_TUNE = ("op-cachejoin", "cachejoin-l", "cachejoin-pq")
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [pytest.param(name, marks=pytest.mark.slow if name in _LONG_TO_TUNE else ()) for name in ALGORITHMS],
+)
 def test_a_join_with_tuned_parameters_gives_the_same_rows(algorithm: str) -> None:
     store = MemoryStore(pa.table({"id": np.arange(5000), "v": np.arange(5000) * 3}), "id")
     stream = [
