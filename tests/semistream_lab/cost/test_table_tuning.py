@@ -14,7 +14,6 @@ from semistream.core.errors import UnknownAlgorithmError
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost import parameters_for
 
-
 _LONG_TO_TUNE = ("op-cachejoin", "cachejoin-l", "cachejoin-pq")
 
 
