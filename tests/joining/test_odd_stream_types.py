@@ -61,6 +61,13 @@ ODD: dict[str, tuple[pa.Array, pa.DataType]] = {
         ),
         pa.map_(pa.string(), pa.string()),
     ),
+    "map to list views": (
+        pa.array(
+            [[("a", [n, None]), ("b", None), ("c", [])][: n % 4] if n % 5 else None for n in range(ROWS)],
+            pa.map_(pa.string(), pa.list_view(pa.int64())),
+        ),
+        pa.map_(pa.string(), pa.list_(pa.int64())),
+    ),
     "struct of views": (
         pa.StructArray.from_arrays([_TEXTS.cast(pa.string_view()), _LISTS], ["t", "l"]),
         pa.struct([("t", pa.string()), ("l", pa.list_(pa.int64()))]),

@@ -65,8 +65,8 @@ def plain_column(column: pa.Array, data_type: pa.DataType) -> pa.Array:
         size = kind.list_size
         values = plain_column(column.values.slice(column.offset * size, len(column) * size), data_type.value_type)
         return pa.FixedSizeListArray.from_arrays(values, type=data_type, mask=column.is_null())
-    if types.is_map(kind) and "list_view" in str(kind):
-        raise pa.ArrowNotImplementedError("maps of list views")
+    if types.is_map(kind):
+        return _as_map(column, data_type)
     return column.cast(data_type)
 
 
@@ -79,6 +79,15 @@ def _as_list(column: pa.Array, data_type: pa.DataType, sizes: Int64Array) -> pa.
     kind = pa.LargeListArray if is_large else pa.ListArray
     places = pa.array(offsets, pa.int64()).cast(pa.int64() if is_large else pa.int32())
     return kind.from_arrays(places, plain_column(column.flatten(), data_type.value_type), type=data_type, mask=nulls)
+
+
+def _as_map(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return maps with plain keys and items, which lie in one piece from the first map to the last."""
+    offsets = column.offsets.to_numpy()
+    first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    keys = plain_column(column.keys.slice(first, count), data_type.key_type)
+    items = plain_column(column.items.slice(first, count), data_type.item_type)
+    return pa.MapArray.from_arrays(pa.array(offsets - first), keys, items, type=data_type, mask=column.is_null())
 
 
 def plain_batches(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:

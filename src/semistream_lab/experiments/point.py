@@ -22,7 +22,7 @@ class Point:
     """One run: two points that are equal give the same result on the model clock, whichever experiment they are of."""
 
     kind: str = "rate"
-    """What is measured: the name of a module in `lab.measuring`."""
+    """What is measured; `measuring.kinds` knows the kinds."""
     algorithm: str = ""
     master_rows: int = 2_000_000
     memory_bytes: int = 50_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.flat_json import Scalar
-from semistream_lab.experiments import measuring
+from semistream_lab.experiments.measuring import kinds
 from semistream_lab.experiments.plan import Plan, PlannedPoint
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.results import ResultsFolder
@@ -150,7 +150,7 @@ def run_point(point: Point, tables: Path) -> Row:
         from semistream_lab.experiments.measuring import wall_clock
 
         return wall_clock.run(point, tables)
-    return measuring.run(point)
+    return kinds.run(point)
 
 
 def _run_tasks(tasks: list[Task], folder: ResultsFolder, jobs: int, outcome: Outcome, report: Report | None) -> None:

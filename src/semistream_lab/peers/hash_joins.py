@@ -11,7 +11,7 @@ import pyarrow as pa
 from semistream_lab.peers import own_process
 from semistream_lab.peers.contract import Bench, Peer, Turn
 from semistream_lab.peers.data import Joined
-from semistream_lab.peers.optional_package import imported, why_missing
+from semistream_lab.peers.optional_package import why_missing
 
 _PROCESS = "semistream_lab.peers.hash_join_process"
 
@@ -33,7 +33,9 @@ class DuckdbJoin(HashJoin):
 
     def load(self, parquet: Path, cores: int) -> None:
         """Read the master table."""
-        self._connection = imported("duckdb").connect(":memory:", config={"threads": cores})
+        import duckdb
+
+        self._connection = duckdb.connect(":memory:", config={"threads": cores})
         files = str(parquet / "*.parquet")
         self._connection.execute("CREATE TABLE master AS SELECT * FROM read_parquet(?)", [files])
 
@@ -50,7 +52,9 @@ class PolarsJoin(HashJoin):
     def load(self, parquet: Path, cores: int) -> None:
         """Read the master table; the number of threads is told by the environment."""
         del cores
-        self._polars = imported("polars")
+        import polars
+
+        self._polars = polars
         self._master = self._polars.read_parquet(parquet / "*.parquet")
 
     def joined(self, stream: pa.Table) -> pa.Table:

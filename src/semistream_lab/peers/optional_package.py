@@ -1,20 +1,12 @@
-"""Packages that a peer needs and semistream does not."""
+"""Packages that a peer needs and semistream does not; each is imported where it is used."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
+from importlib.util import find_spec
 
 
 def why_missing(package: str, *, install: str | None = None) -> str | None:
-    """Return one sentence if the package cannot be imported; `install` is its name for pip, if that is another."""
-    try:
-        imported(package)
-    except ImportError:
-        return f"The package {package} is not installed: `pip install {install or package}`."
-    return None
-
-
-def imported(package: str) -> ModuleType:
-    """Import a package by its name, so that nothing needs it before it is used."""
-    return import_module(package)
+    """Return one sentence if the package is not installed; `install` is its name for pip, if that is another."""
+    if find_spec(package) is not None:
+        return None
+    return f"The package {package} is not installed: `pip install {install or package}`."

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from small_lab import small_plan
 
-from semistream_lab.experiments import measuring
 from semistream_lab.experiments.confidence import confidence_of, half_width, half_width_of_parts
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.judging import Claim, Finding, judge
+from semistream_lab.experiments.measuring import kinds
 from semistream_lab.experiments.plan import can_be_priced_again
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.variants import VARIANTS
@@ -23,11 +23,11 @@ def test_a_run_that_is_priced_again_is_a_run_with_those_costs(algorithm: str) ->
     plan = small_plan("small", ('algorithm = "hybridjoin"', f'algorithm = "{algorithm}"'), ('"1MB", "2MB"', '"1MB"'))
     point = next(one.point for one in plan.points() if one.series == "HYBRIDJOIN")
     assert can_be_priced_again(point)
-    nominal = measuring.run(point)
+    nominal = kinds.run(point)
     evidence = Evidence({plan.id: plan}, {point.digest: nominal}.get)
     for variant in VARIANTS:
         priced = replace(evidence, variant=variant)
-        run = measuring.run(replace(point, factors=variant.factors))
+        run = kinds.run(replace(point, factors=variant.factors))
         for metric in ("service_rate", "seconds"):
             assert priced.value(plan.id, "HYBRIDJOIN", 1e6, metric) == pytest.approx(run[metric], rel=1e-9)
         assert run["operations_probes"] == nominal["operations_probes"]

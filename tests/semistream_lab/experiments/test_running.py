@@ -30,7 +30,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
         points.append(point)
         return {"service_rate": 1.0}
 
-    monkeypatch.setattr(running_points.measuring, "run", run)
+    monkeypatch.setattr(running_points.kinds, "run", run)
     return points
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import util
-from types import ModuleType
 
 import pytest
 
@@ -19,10 +18,7 @@ NOWHERE = Addresses("postgresql://me:secret@127.0.0.1:1/none", "redis://:secret@
 
 @pytest.fixture
 def _nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(package: str) -> ModuleType:
-        raise ImportError(package)
-
-    monkeypatch.setattr(optional_package, "import_module", nothing)
+    monkeypatch.setattr(optional_package, "find_spec", lambda _: None)
 
 
 def test_names_are_unique_and_every_peer_says_what_it_is() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -54,7 +55,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> _Recorder:
     """Return what takes the place of every connection."""
     recorder = _Recorder()
     monkeypatch.setattr(postgresql_table, "connect", lambda *_, **__: recorder)
-    monkeypatch.setattr(postgresql_table, "imported", lambda _: SimpleNamespace(Error=ValueError))
+    monkeypatch.setitem(sys.modules, "psycopg", SimpleNamespace(Error=ValueError))
     return recorder
 
 

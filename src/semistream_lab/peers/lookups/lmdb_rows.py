@@ -12,7 +12,7 @@ from typing import Any
 from semistream_lab.peers.contract import Bench
 from semistream_lab.peers.lookups.lookup import LookupPeer, RowSource, packed, rows_of, unpacked
 from semistream_lab.peers.lookups.lru_rows import Row
-from semistream_lab.peers.optional_package import imported, why_missing
+from semistream_lab.peers.optional_package import why_missing
 
 _KEY = struct.Struct(">Q")
 _MAX_BYTES_A_ROW = 400
@@ -44,11 +44,12 @@ class LmdbLookup(LookupPeer):
 
     def prepare(self, bench: Bench) -> None:
         """Write the file."""
+        import lmdb
 
         def write(path: Path) -> None:
             size = bench.data.situation.master_rows * _MAX_BYTES_A_ROW + _SPARE_BYTES
             # Unlocked, because the file is written once and only read afterwards.
-            with imported("lmdb").open(str(path), map_size=size, subdir=False, lock=False, sync=False) as environment:
+            with lmdb.open(str(path), map_size=size, subdir=False, lock=False, sync=False) as environment:
                 for chunk in bench.data.chunks():
                     with environment.begin(write=True) as transaction:
                         pairs = ((_KEY.pack(key), packed(row)) for key, row in rows_of(chunk))
@@ -64,4 +65,6 @@ class LmdbLookup(LookupPeer):
 @functools.cache
 def _environment(path: Path) -> Any:
     """Return the open file of this process."""
-    return imported("lmdb").open(str(path), subdir=False, readonly=True, lock=False, readahead=False)
+    import lmdb
+
+    return lmdb.open(str(path), subdir=False, readonly=True, lock=False, readahead=False)

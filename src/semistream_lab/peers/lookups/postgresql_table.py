@@ -10,7 +10,7 @@ from typing import Any
 from semistream_lab.peers.contract import PeerFailedError
 from semistream_lab.peers.data import PeerData
 from semistream_lab.peers.lookups.lookup import rows_of
-from semistream_lab.peers.optional_package import imported, why_missing
+from semistream_lab.peers.optional_package import why_missing
 
 TABLE_NAME = "semistream_peers_master"
 _SECONDS_TO_CONNECT = 5
@@ -106,9 +106,11 @@ class PostgresqlTable:
 @contextmanager
 def errors_without_address() -> Iterator[None]:
     """Turn errors of the database into one sentence, because their own may repeat the address."""
+    import psycopg
+
     try:
         yield
-    except imported("psycopg").Error as error:
+    except psycopg.Error as error:
         kind = type(error).__name__
         raise PeerFailedError(
             f"PostgreSQL gives an error ({kind}): check SEMISTREAM_PEERS_POSTGRESQL and the server."
@@ -117,4 +119,6 @@ def errors_without_address() -> Iterator[None]:
 
 def connect(address: str, *, autocommit: bool = False) -> Any:
     """Return a new connection."""
-    return imported("psycopg").connect(address, connect_timeout=_SECONDS_TO_CONNECT, autocommit=autocommit)
+    import psycopg
+
+    return psycopg.connect(address, connect_timeout=_SECONDS_TO_CONNECT, autocommit=autocommit)

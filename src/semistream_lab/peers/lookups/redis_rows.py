@@ -11,7 +11,7 @@ from typing import Any
 from semistream_lab.peers.contract import Bench, PeerFailedError
 from semistream_lab.peers.lookups.lookup import LookupPeer, RowSource, packed, rows_of, unpacked
 from semistream_lab.peers.lookups.lru_rows import Row
-from semistream_lab.peers.optional_package import imported, why_missing
+from semistream_lab.peers.optional_package import why_missing
 
 _HASH = "semistream-peers-master"
 _SECONDS_TO_CONNECT = 5
@@ -83,9 +83,11 @@ class RedisLookup(LookupPeer):
 @contextmanager
 def _errors_without_address() -> Iterator[None]:
     """Turn errors of the server into one sentence, because their own may repeat the address."""
+    import redis
+
     try:
         yield
-    except (imported("redis").RedisError, ValueError) as error:
+    except (redis.RedisError, ValueError) as error:
         kind = type(error).__name__
         raise PeerFailedError(f"Redis gives an error ({kind}): check SEMISTREAM_PEERS_REDIS and the server.") from None
 
@@ -93,4 +95,6 @@ def _errors_without_address() -> Iterator[None]:
 @functools.cache
 def _client(address: str) -> Any:
     """Return the client of this process."""
-    return imported("redis").Redis.from_url(address, socket_connect_timeout=_SECONDS_TO_CONNECT)
+    import redis
+
+    return redis.Redis.from_url(address, socket_connect_timeout=_SECONDS_TO_CONNECT)
