@@ -24,16 +24,16 @@ demo: install ## Enrich generated sales on Spark for a minute and prove the resu
 	$(BIN)/semistream demo
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: install ## The long tests too
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 0 -m "slow or soak"
+	$(BIN)/python -m pytest -n 2 --dist loadfile --timeout 0 -m "slow or soak"
 
 soak: install ## The reliability campaign, for hours; goes on where it was stopped: SEED=1 ONLY=corruption
 	$(BIN)/python tests/reliability/soak.py $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 test-spark: $(SPARK_STAMP) ## The Spark tests with another PySpark, in an environment of its own: PYSPARK=4.0.1
-	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup tests/spark tests/pipeline tests/demo
+	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadfile tests/spark tests/pipeline tests/demo
 
 $(SPARK_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)

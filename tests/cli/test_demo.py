@@ -91,7 +91,6 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch, missing_rows: int) -> None:
     monkeypatch.setattr(demo, "prove", lambda *_: demo.Proof(5_000, 5_000 - missing_rows, missing_rows, 0))
 
 
-@pytest.mark.xdist_group("spark")
 def test_the_demo_runs_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     arguments = _command(tmp_path, "--json", str(tmp_path / "demo.json"))
@@ -109,7 +108,6 @@ def test_the_demo_runs_from_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("after", ["Building", "on Spark", "Python workers", "batch 0", "Comparing"])
 def test_ctrl_c_ends_the_demo_cleanly_at_any_stage(tmp_path: Path, after: str) -> None:
     arguments = _command(tmp_path, "--seconds", "1" if after == "Comparing" else "600")

@@ -30,8 +30,6 @@ from semistream.demo.demo_page import page
 from semistream.master_table import MasterTable
 from semistream.spark.batch_progress import BatchProgress
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SETTINGS = DemoSettings(products=20_000, seconds=1, memory="16MB", rate=3_000)
 
 

@@ -22,8 +22,6 @@ from semistream.pipeline.remembered import Belongings, read_remembered
 from semistream.pipeline.sealed_json import DamagedFileError, read_sealed, write_sealed
 from semistream.pipeline.written_folders import OWNER_NAME, Owner, own, owner_of
 
-on_spark = pytest.mark.xdist_group("spark")
-
 PIPELINE = """
 [pipeline]
 name = "made-up"
@@ -316,7 +314,6 @@ def _another_master(small: SmallPipeline) -> None:
     small.parts["master"] = 'path = "articles"'
 
 
-@on_spark
 @pytest.mark.parametrize(
     "change",
     [_restored_backup, _emptied_sink, _another_sink, _another_source, _another_master],
@@ -347,7 +344,6 @@ def test_a_checkpoint_that_meets_something_else_is_refused_and_nothing_is_writte
     }
 
 
-@on_spark
 def test_batches_of_places_that_only_spark_can_list_are_compared_too(
     spark: SparkSession, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,7 +364,6 @@ def test_batches_of_places_that_only_spark_can_list_are_compared_too(
         plan_pipeline(spark, description)
 
 
-@on_spark
 def test_a_checkpoint_from_before_names_were_remembered_goes_on_and_then_remembers_them(
     spark: SparkSession, tmp_path: Path
 ) -> None:

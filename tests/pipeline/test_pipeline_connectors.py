@@ -12,7 +12,6 @@ from semistream.core.errors import InvalidSettingError
 from semistream.pipeline.java_failures import missing_connector
 from semistream.pipeline.planning import plan_pipeline
 
-pytestmark = pytest.mark.xdist_group("spark")
 _SOURCE = f'format = "json"\npath = "s3a://bucket/in"\nschema = "{SCHEMA}"'
 
 

@@ -26,7 +26,6 @@ from semistream.spark import spark_session
 from semistream.spark.batch_progress import BatchProgress
 from semistream.spark.spark_session import CheckpointInUseError, CheckpointLock
 
-pytestmark = pytest.mark.xdist_group("spark")
 SECRET = "payload-4711"
 
 

@@ -25,7 +25,6 @@ from semistream.pipeline.running import run_pipeline
 from semistream.pipeline.worker_memory import WorkerMemory, memory_warning, needed_memory
 from semistream.spark.batch_progress import BatchProgress
 
-pytestmark = pytest.mark.xdist_group("spark")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -14,8 +14,6 @@ from semistream.pipeline import waiting_files
 from semistream.pipeline.waiting_files import WaitingFiles
 from semistream.spark.batch_progress import BatchProgress
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 class _Source:
     def __init__(self, folder: Path) -> None:

@@ -13,7 +13,6 @@ from exactly_once import Plan, run
 from exactly_once_project import Accounts, Project
 
 
-@pytest.mark.xdist_group("pipelines")
 def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
     plan = Plan(
         seed=3, ids=1_200, files=8, driver_kills=1, worker_kills=2, slots=1, merge_every_seconds=2.0, lose_a_task=True

@@ -25,7 +25,6 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
-@pytest.mark.xdist_group("memory")
 @pytest.mark.parametrize(("table", "stream", "algorithm", "tuples"), HARD, ids=[" ".join(row[:3]) for row in HARD])
 def test_a_join_of_hard_rows_in_16_megabytes_keeps_to_them(
     tables: Path, table: str, stream: str, algorithm: str, tuples: int

@@ -10,7 +10,6 @@ from worker_memory import grows_within
 MEMORY = 16_000_000
 
 
-@pytest.mark.xdist_group("memory")
 @pytest.mark.parametrize(
     ("table", "rows", "algorithm", "order"),
     [("3,000 matches", 300, "demandjoin", "input"), ("hot fat rows", 1_500, "cachejoin", "any")],

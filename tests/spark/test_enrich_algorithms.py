@@ -6,7 +6,6 @@ from functools import reduce
 from pathlib import Path
 
 import pyarrow.compute as pc
-import pytest
 from enrich_runs import SalesStream, build, multiset, products, run_to_table, sales, spark_join, statistics
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -14,7 +13,6 @@ from pyspark.sql import functions as F  # noqa: N812
 import semistream as ss
 from semistream.algorithms.registry import ALGORITHMS
 
-pytestmark = pytest.mark.xdist_group("spark")
 HOWS = ("inner", "left", "semi", "anti")
 BATCHES = 3
 ROWS = 300

@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 
 import semistream as ss
 
-pytestmark = pytest.mark.xdist_group("spark")
 ROWS = 2000
 FEW = 200
 """So few products that a batch asks for all that are asked for often."""

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import semistream as ss
 
-pytestmark = pytest.mark.xdist_group("spark")
 HOWS = ("inner", "left", "semi", "anti")
 
 

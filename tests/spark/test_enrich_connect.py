@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("grpc", reason="Spark Connect needs more packages")
 pytest.importorskip("zstandard", reason="Spark Connect needs more packages")
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,6 @@ from semistream.core.errors import (
     UnknownColumnError,
 )
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import semistream as ss
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.slow
 MEMORY = 48_000_000
 MASTER_ROWS = 1_500_000
 SLACK = 24_000_000

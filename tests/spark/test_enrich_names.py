@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812
 import semistream as ss
 from semistream.core.errors import InvalidSettingError, NameClashError, SchemaDriftError, UnknownColumnError
 
-pytestmark = pytest.mark.xdist_group("spark")
 MASTER = pa.table({"id": [1, 2, 3], "v": ["a", None, "c"], "w": [10, 20, 30]})
 
 

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 import semistream as ss
 from semistream.core.errors import SemistreamError
 
-pytestmark = pytest.mark.xdist_group("spark")
 _MOMENT = dt.datetime(2024, 2, 29, 23, 59, 59, 123456)
 
 EXACT: dict[str, tuple[pa.Array, str]] = {

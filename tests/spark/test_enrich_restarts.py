@@ -25,7 +25,6 @@ from pyspark.sql import DataFrame, SparkSession
 import semistream as ss
 from semistream.store.paged.versions.pins import pinned_versions
 
-pytestmark = pytest.mark.xdist_group("spark")
 ON = {"product_id": "product_id"}
 ROWS = 300
 

@@ -28,7 +28,6 @@ from pyspark.sql import functions as F  # noqa: N812
 import semistream as ss
 from semistream.store.paged.versions.pins import pinned_versions
 
-pytestmark = pytest.mark.xdist_group("spark")
 ON = {"product_id": "product_id"}
 ROWS = 300
 

@@ -32,7 +32,6 @@ from semistream.spark import master_build
 from semistream.spark.master_tasks import PageTask
 from semistream.store import build_in_parts
 
-pytestmark = pytest.mark.xdist_group("spark")
 # Workers cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 

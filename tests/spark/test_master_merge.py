@@ -22,8 +22,6 @@ from semistream.core.errors import (
 )
 from semistream.master_table import MasterTable
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def temporary_names(table: MasterTable) -> list[str]:
     """Return the names of files that a merge should have removed."""

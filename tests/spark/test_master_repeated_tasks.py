@@ -11,8 +11,6 @@ from pathlib import Path
 import pyspark
 import pytest
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 @pytest.mark.parametrize("master", ["local[2,3]", pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.slow)])
 def test_attempts_that_fail_or_die_are_repeated_and_leave_one_copy(master: str, tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ from semistream_lab.peers.lookups.sqlite_rows import SqliteLookup
 from semistream_lab.peers.peers_by_name import Addresses, chosen_peers
 from semistream_lab.peers.spark_stream import spark_key
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def test_all_peers_give_the_same_rows_and_are_measured(spark: SparkSession, tmp_path: Path) -> None:
     situation = Situation.of(20_000, 1000, "16MB", 1.0, 2)

@@ -13,8 +13,6 @@ import semistream as ss
 from semistream.core.errors import InvalidSettingError
 from semistream.spark.statistics import BatchStatistics
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def test_progress_tells_each_batch_and_each_operator_of_a_query(spark: SparkSession, tmp_path: Path) -> None:
     table = build(tmp_path)

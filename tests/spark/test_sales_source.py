@@ -16,8 +16,6 @@ from semistream.generator import SalesPlan
 from semistream.generator.sales import SALES_SCHEMA
 from semistream.spark import sales_source
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 LONGEST_SECONDS = 120
 PLAN = SalesPlan(products=1_000, stride=2, absent=0.1, rate=2_000.0, arrivals="bursty", seed=5)
 OPTIONS = {"products": 1_000, "stride": 2, "absent": 0.1, "rate": 2_000, "arrivals": "bursty", "seed": 5}

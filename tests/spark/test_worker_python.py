@@ -15,8 +15,6 @@ from pyspark.sql import SparkSession
 import semistream as ss
 from semistream.spark.worker_python import WorkerPythonError, check_worker_python
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def program(path: Path, text: str) -> str:
     path.write_text(f"#!/bin/sh\n{text}\n")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from semistream_lab.experiments import measuring
 from semistream_lab.experiments.measuring import best_of_family
 from semistream_lab.experiments.measuring.best_of_family import OTHERS
+from semistream_lab.experiments.measuring.kinds import run
 from semistream_lab.experiments.point import Point
 
 SMALL = Point(
@@ -25,18 +25,18 @@ SMALL = Point(
 def test_the_best_is_the_fastest_of_those_that_were_measured(tuned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = ("meshjoin", "hybridjoin", "cachejoin", "inlj")
     monkeypatch.setattr(best_of_family, "OTHERS", chosen)
-    row = measuring.run(replace(SMALL, tuned=tuned))
+    row = run(replace(SMALL, tuned=tuned))
     measured = {name.removeprefix("rate_"): rate for name, rate in row.items() if name.startswith("rate_")}
     assert row["service_rate"] == measured[str(row["best"])] == max(measured.values())
     assert len(measured) >= 3
     assert {name for name in row if name.startswith("expected_")} == {f"expected_{name}" for name in chosen}
     alone = replace(SMALL, kind="rate", algorithm="hybridjoin", tuned=tuned)
-    assert measured["hybridjoin"] == pytest.approx(float(measuring.run(alone)["service_rate"]), rel=1e-9)
+    assert measured["hybridjoin"] == pytest.approx(float(run(alone)["service_rate"]), rel=1e-9)
 
 
 def test_who_is_far_behind_by_the_models_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_of_family, "OTHERS", ("inlj", "meshjoin", "hybridjoin", "cachejoin", "sscj"))
-    row = measuring.run(SMALL)
+    row = run(SMALL)
     assert "rate_inlj" not in row
     assert float(row["expected_inlj"]) < best_of_family.NEAR_BEST * float(row["service_rate"])
 

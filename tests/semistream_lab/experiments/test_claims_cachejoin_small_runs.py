@@ -7,7 +7,7 @@ import pytest
 import semistream_lab.experiments.claims  # noqa: F401  registers the judges
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import CLAIMS, judge
-from semistream_lab.experiments.measuring import run
+from semistream_lab.experiments.measuring.kinds import run
 from semistream_lab.experiments.plan import Plan, all_plans
 from semistream_lab.experiments.point import Row
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import InvalidSettingError
 from semistream.generator import ConstantArrivals
-from semistream_lab.experiments.measuring import run
 from semistream_lab.experiments.measuring.at_arrival_rate import Ticks
 from semistream_lab.experiments.measuring.generator import hurst_exponent
+from semistream_lab.experiments.measuring.kinds import run
 from semistream_lab.experiments.measuring.read_log import ReadLog, logged
 from semistream_lab.experiments.point import Point
 

@@ -5,7 +5,8 @@ import pytest
 
 from semistream.core.errors import InvalidSettingError
 from semistream.generator import ZipfKeys
-from semistream_lab.experiments.measuring import recorded, run
+from semistream_lab.experiments.measuring import recorded
+from semistream_lab.experiments.measuring.kinds import run
 from semistream_lab.experiments.measuring.page_reads import page_shares
 from semistream_lab.experiments.measuring.recorded import Recorded, Source
 from semistream_lab.experiments.point import Point
