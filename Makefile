@@ -7,7 +7,7 @@ SPARK_VENV = .venv-spark-$(PYSPARK)
 SPARK_STAMP = $(SPARK_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test soak test-slow test-spark test-cluster lint clean
+.PHONY: help install servers demo test soak test-slow test-spark test-cluster lint clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tpch,flights]'
 	@touch $(STAMP)
+
+servers: install ## Install the servers that tests start on loopback, as far as they are missing
+	$(BIN)/python scripts/install_servers.py
 
 demo: install ## Enrich generated sales on Spark for a minute and prove the result; needs Java 17
 	$(BIN)/semistream demo
@@ -52,5 +55,5 @@ lint: install ## ruff, mypy (strict) and the import rule
 	$(BIN)/lint-imports
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .venv-spark-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build
+	rm -rf $(VENV) .venv-spark-* .servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
