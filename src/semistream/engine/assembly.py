@@ -13,9 +13,8 @@ from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
 from semistream.engine.cache.balance import MemoryBalance
-from semistream.engine.cache.cache_stages import CacheStage, PinnedPages, UsefulBlocks
-from semistream.engine.cache.resident_pages import ResidentPages
-from semistream.engine.cache.tuple_cache import TupleCache
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.recipe_cache import ONE_IN, CacheSpace, new_cache_stage
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.loop import JoinLoop
 from semistream.engine.loop_parts import LoopParts
@@ -25,7 +24,7 @@ from semistream.engine.phases.stream_input import StreamInput
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.measured_costs import MeasuredCosts
 from semistream.engine.reading.page_groups import PageGroups
-from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
+from semistream.engine.recipe import Phases, Recipe, Setting
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.rows.stream_rows import StreamRows
 from semistream.engine.sizing.memory_advice import memory_needed
@@ -33,15 +32,12 @@ from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, 
 from semistream.engine.sizing.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
 from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
-from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
 
 _ADMITTED_SHARE = 32
 """Copies of rows that enter the cache together may take one part in so many of the memory."""
 _MIN_VARIABLE_BYTES = 32.0
 """Strings of the first rows may be short by chance: room is made for so much in each variable column at least."""
-_ONE_IN = 8
-"""In real time: a cache that answers next to nothing is asked, and learns, once in so many times."""
 
 
 class Assembly:
@@ -170,7 +166,7 @@ class Assembly:
                 dead_letters=self._dead_letters,
             )
         if self.cache is None:
-            self.cache = self._cache(setting)
+            self.cache = self._new_cache(setting)
         else:
             self.cache.count_in(self.stats)
         waiting = WaitingTuples(
@@ -266,30 +262,23 @@ class Assembly:
     def _bytes_for_row(self, row_bytes: int) -> int:
         return SlotRows.bytes_for(self._stream_schema, row_bytes) if self._stream_schema is not None else 0
 
-    def _cache(self, setting: Setting) -> CacheStage | None:
-        caching, sizes = self.recipe.caching, self.sizes
-        if isinstance(caching, PagePinning):
-            blocks = min(sizes.cache_blocks, setting.page_group_count)
-            return PinnedPages(ResidentPages(setting.page_group_count, blocks, sizes.cache_bytes))
-        if isinstance(caching, BlockCaching):
-            resident = ResidentPages(setting.page_group_count, sizes.cache_blocks, sizes.cache_bytes)
-            utility = BlockUtility(setting.page_group_count)
-            return UsefulBlocks(resident, utility, slots_per_block=sizes.slots_per_block if caching.adapt else 0)
-        if isinstance(caching, TupleCaching) and sizes.cache_tuples:
-            rows = None
-            if self._columns:
-                rows = SlotRows(self._cached_schema, sizes.cache_tuples, sizes.cache_variable_bytes)
-            replacement = caching.replacement(setting) if caching.replacement else None
-            admission = None if caching.admission is None or sizes.holds_table else caching.admission(setting)
-            return CachedTuples(
-                TupleCache(sizes.cache_tuples, replacement, rows),
-                admission,
-                self._columns,
-                unique=self._store.unique and self._store.codec.exact,
-                remembers_absent=self._running.remembers_absent,
-                one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
-                seed=setting.seed,
-                stats=self.stats,
-                max_bytes_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
-            )
-        return None
+    def _new_cache(self, setting: Setting) -> CacheStage | None:
+        sizes = self.sizes
+        space = CacheSpace(
+            tuples=sizes.cache_tuples,
+            variable_bytes=sizes.cache_variable_bytes,
+            bytes_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
+            holds_table=sizes.holds_table,
+            blocks=sizes.cache_blocks,
+            blocks_bytes=sizes.cache_bytes,
+            slots_per_block=sizes.slots_per_block,
+        )
+        return new_cache_stage(
+            self.recipe,
+            setting,
+            space,
+            store=self._store,
+            columns=self._cached_schema,
+            stats=self.stats,
+            one_in=1 if self.clock.is_model or self._side_by_side else ONE_IN,
+        )

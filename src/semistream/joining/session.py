@@ -15,7 +15,7 @@ from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.tuple_cache import HotRows
 from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan

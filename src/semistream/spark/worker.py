@@ -18,7 +18,7 @@ import pyspark
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.tuple_cache import HotRows
 from semistream.engine.output.output import Output
 from semistream.engine.output.output_plan import OutputPlan

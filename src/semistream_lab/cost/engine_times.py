@@ -13,7 +13,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.phases.arrivals import split_arrivals
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.matching import match

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.one_in import OneIn
 from semistream.engine.cache.tuple_cache import HotRows, TupleCache
 from semistream.engine.output.output import Output

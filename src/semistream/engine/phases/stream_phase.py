@@ -9,7 +9,7 @@ import numpy as np
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import ModelClock
 from semistream.core.costs import NO_COSTS
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.loop_parts import LoopParts
 from semistream.engine.output.output import Output
 from semistream.engine.phases.arrivals import split_arrivals
