@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from semistream.core.budget import MemoryBudget, format_bytes_up
-from semistream.core.clock import Clock, ModelClock
+from semistream.core.clock import Clock
 from semistream.core.costs import SSD
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
@@ -15,7 +15,6 @@ from semistream.core.value_widths import fixed_width
 from semistream.engine.cache.balance import MemoryBalance
 from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.recipe_cache import ONE_IN, CacheSpace, new_cache_stage
-from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.loop import JoinLoop
 from semistream.engine.loop_parts import LoopParts
 from semistream.engine.output.output import DeadLetters, Output
@@ -77,9 +76,9 @@ class Assembly:
         self._store = store
         self.values = recipe.values(parameters)
         self._running = recipe.running(self.values)
-        self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
+        self._costs = clock.model.costs if clock.model is not None else SSD
         phases = self._running.phases
-        self._side_by_side = phases is Phases.SIDE_BY_SIDE or (phases is Phases.BY_CLOCK and clock.is_model)
+        self._side_by_side = phases is Phases.SIDE_BY_SIDE or (phases is Phases.BY_CLOCK and clock.model is not None)
         self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
@@ -176,7 +175,7 @@ class Assembly:
             youngest=choice.needs_youngest,
             since=choice.needs_since,
         )
-        is_measured = not self.clock.is_model and self._running.measures_reads
+        is_measured = self.clock.model is None and self._running.measures_reads
         costs, runs = setting.costs, self._settled.runs
         read_costs = MeasuredCosts((costs.seek_seconds, 1 / costs.bytes_per_second)) if is_measured else None
         return LoopParts(
@@ -199,12 +198,10 @@ class Assembly:
 
     def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
         """Return what moves memory between cached and waiting tuples; rows have a fixed place, so bare keys only."""
-        if not self._running.balances or self.plan is not None or not isinstance(self.cache, CachedTuples):
+        cache, sizes = self.cache.resizable if self.cache is not None else None, self.sizes
+        if not self._running.balances or self.plan is not None or cache is None:
             return None
-        if self.sizes.holds_table:
-            return None
-        sizes = self.sizes
-        return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
+        return MemoryBalance(cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
 
     def _divided(self, budget: MemoryBudget, accounting: str) -> tuple[SettledSplit, Sizes]:
         """Divide a budget among the parts of the join."""
@@ -213,7 +210,7 @@ class Assembly:
             table_bytes=table_bytes(self._store),
             accounting=accounting,
             costs=self._costs,
-            on_model_clock=self.clock.is_model,
+            on_model_clock=self.clock.model is not None,
             side_by_side=self._side_by_side,
             has_rows=self.plan is not None,
         )
@@ -280,5 +277,5 @@ class Assembly:
             store=self._store,
             columns=self._cached_schema,
             stats=self.stats,
-            one_in=1 if self.clock.is_model or self._side_by_side else ONE_IN,
+            one_in=1 if self.clock.model is not None or self._side_by_side else ONE_IN,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -21,6 +21,35 @@ from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
 
 _HOLDS_PAGES = "this stage holds pages"
+
+
+class ResizableCache(Protocol):
+    """A cache of single tuples, of which it may hold more or fewer while the join runs."""
+
+    at_look: Callable[[int], None] | None
+    """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
+
+    @property
+    def guard(self) -> AbstractContextManager[Any]:
+        """The lock that must be held by `resize`."""
+
+    @property
+    def count(self) -> int:
+        """How many entries it has."""
+
+    @property
+    def capacity(self) -> int:
+        """How many entries it can have."""
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
+
+    def uses_by_rank(self) -> Int64Array:
+        """Return how often entries were used in this window, those first that were worth most before it."""
+
+    def resize(self, capacity: int) -> None:
+        """Let it hold another number of tuples."""
 
 
 class CacheStage(ABC):
@@ -125,6 +154,11 @@ class CacheStage(ABC):
         `take` yields the codes at some places, which have one row each, piece by piece with their cached columns.
         """
         raise AssertionError(_HOLDS_PAGES)
+
+    @property
+    def resizable(self) -> ResizableCache | None:
+        """The stage itself, if memory can move between its tuples and those that wait."""
+        return None
 
     @property
     def rows(self) -> SlotRows | None:
