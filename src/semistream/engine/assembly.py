@@ -27,8 +27,10 @@ from semistream.engine.recipe import Phases, Recipe, Setting
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.rows.stream_rows import StreamRows
 from semistream.engine.sizing.memory_advice import memory_needed
+from semistream.engine.sizing.papers_accounting import papers_sizes
+from semistream.engine.sizing.real_accounting import real_sizes
 from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, settled
-from semistream.engine.sizing.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
+from semistream.engine.sizing.sizes import ROW_SHARE, Sizes
 from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.store.contract import MasterStore
@@ -79,7 +81,7 @@ class Assembly:
         self._costs = clock.model.costs if clock.model is not None else SSD
         phases = self._running.phases
         self._side_by_side = phases is Phases.SIDE_BY_SIDE or (phases is Phases.BY_CLOCK and clock.model is not None)
-        self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
+        self._columns = plan.taken_columns(verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         """What a stream row, or a page of the master table, may take."""

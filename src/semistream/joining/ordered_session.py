@@ -14,8 +14,8 @@ from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
-from semistream.engine.cache.tuple_cache import HotRows
-from semistream.engine.output.output import DeadLetters, Output
+from semistream.engine.cache.hot_rows import HotRows
+from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.parameters import Values
 from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
@@ -193,7 +193,7 @@ def columns_and_sizes(
 ) -> tuple[pa.Schema, OrderedSizes]:
     """Return the master columns of a session and how it divides its memory, which is reserved; builds nothing."""
     check_keeps_order(recipe)
-    names = Output.columns_of(plan, verify=not store.codec.exact)
+    names = plan.taken_columns(verify=not store.codec.exact)
     columns = pa.schema([store.schema.field(name) for name in names])
     cache_share = values[CACHE_SHARE] if values.is_given(CACHE_SHARE) else None
     return columns, ordered_sizes(store, budget, columns, cache_share=cache_share)

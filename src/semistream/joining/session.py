@@ -16,14 +16,14 @@ from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
 from semistream.engine.cache.cache_stage import CacheStage
-from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.phases.stream_input import BatchInput, Chunk
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.recipe import Recipe
 from semistream.engine.rows.row_sizes import RowSizes, cuts
-from semistream.engine.sizing.sizing import ROW_SHARE
+from semistream.engine.sizing.sizes import ROW_SHARE
 from semistream.store.contract import MasterStore
 
 _LINGER_SECONDS = 0.02

@@ -21,7 +21,7 @@ _MAX_TUPLES = 4_000_000
 _FACTORS = (0.25, 0.5, 2.0)
 _READ_FACTORS = (0.7, 1.4)
 _LARGEST_READ_SHARE = 16
-"""A read may take one part in so many of the memory (`semistream.engine.sizing.sizing`)."""
+"""A read may take one part in so many of the memory (`semistream.engine.sizing.real_accounting`)."""
 _WORTHWHILE = 1.005
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.group_reader import PageGroupReader

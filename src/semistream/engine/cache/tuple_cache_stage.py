@@ -13,8 +13,9 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage, ResizableCache
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.cache.one_in import OneIn
-from semistream.engine.cache.tuple_cache import HotRows, TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.group_reader import PageGroupReader
