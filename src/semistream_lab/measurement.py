@@ -104,7 +104,7 @@ def measure(
                 break
         before, started = copy(stats), clock.now()
         operations = copy(clock.model.operations) if clock.model is not None else None
-        least = min(queues * assembly.sizes.waiting_slots, max_tuples) if fills_a_queue else 0
+        min_left = min(queues * assembly.sizes.waiting_slots, max_tuples) if fills_a_queue else 0
         moments = [(0, 0.0)]
         scan = max(1, assembly.reader.page_group_count) if whole_scans else 1
         for _ in rounds:
@@ -117,7 +117,7 @@ def measure(
                     break
             elif (
                 done >= tuples
-                and (done >= max_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least)
+                and (done >= max_tuples or _left_by_disk(stats) - _left_by_disk(before) >= min_left)
                 and (stats.read_requests - before.read_requests) % scan == 0
             ):
                 break

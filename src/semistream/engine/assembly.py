@@ -255,8 +255,8 @@ class Assembly:
         if self._stream_schema is None:
             return 0.0
         widths = [fixed_width(field.type) for field in self._stream_schema]
-        least = _MIN_VARIABLE_BYTES * widths.count(None)
-        return max(least, self._stream_row_bytes - sum(width or 0 for width in widths)) if least else 0.0
+        min_bytes = _MIN_VARIABLE_BYTES * widths.count(None)
+        return max(min_bytes, self._stream_row_bytes - sum(width or 0 for width in widths)) if min_bytes else 0.0
 
     def _bytes_for_row(self, row_bytes: int) -> int:
         return SlotRows.bytes_for(self._stream_schema, row_bytes) if self._stream_schema is not None else 0

@@ -181,7 +181,7 @@ def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
 
 def _read_partitioning(table: TomlTable) -> str | int:
     if isinstance(table.value("partitioning"), int):
-        return table.whole_number("partitioning", least=1) or 1
+        return table.whole_number("partitioning", minimum=1) or 1
     return table.text("partitioning", "auto", choices=("none", "auto"))
 
 

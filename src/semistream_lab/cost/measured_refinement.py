@@ -63,13 +63,13 @@ def refined(
         reads = (round(point["read_bytes"] * factor) for factor in _READ_FACTORS)
         multiples += [("read_bytes", float(min(largest_read, size))) for size in reads]
     try:
-        most = rate({**point, **best})
+        best_rate = rate({**point, **best})
         for name, value in multiples:
             parameter = recipe.parameters[name]
             tried = {**best, name: min(parameter.high, max(parameter.low, value))}
             measured = rate({**point, **tried})
-            if measured > most * _WORTHWHILE:
-                best, most = tried, measured
+            if measured > best_rate * _WORTHWHILE:
+                best, best_rate = tried, measured
     except BudgetTooSmallError:
         pass
     return best

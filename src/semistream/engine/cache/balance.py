@@ -66,7 +66,7 @@ class MemoryBalance:
                 tuples,
                 entry_bytes=self._entry_bytes,
                 total_bytes=self._total_bytes,
-                least=self._min_entries,
-                most=self._max_entries,
+                min_entries=self._min_entries,
+                max_entries=self._max_entries,
             )
         self._was_full = is_full and self._wanted <= cache.capacity

@@ -123,10 +123,10 @@ class UsefulBlocks(CacheStage):
         if not self.resident.may_hold(pages):
             return False
         while not self.resident.has_room(pages):
-            least = self._utility.least(self.resident.page_groups) if len(self.resident) else -1
-            if least < 0 or self._utility.of(least) >= self._utility.of(page_group):
+            least_useful = self._utility.least_useful(self.resident.page_groups) if len(self.resident) else -1
+            if least_useful < 0 or self._utility.of(least_useful) >= self._utility.of(page_group):
                 return False
-            self.resident.drop(least)
+            self.resident.drop(least_useful)
         return True
 
     def after_batch(self, waiting: WaitingTuples) -> None:
@@ -151,6 +151,6 @@ class UsefulBlocks(CacheStage):
         if blocks < 1 or waiting.capacity + freed < self._slots_per_block:
             return
         while len(self.resident) > blocks:
-            self.resident.drop(self._utility.least(self.resident.page_groups))
+            self.resident.drop(self._utility.least_useful(self.resident.page_groups))
         self.resident.resize(blocks)
         waiting.resize(waiting.capacity + freed)

@@ -183,9 +183,9 @@ class TupleCache:
                 self._rows.put(slots, rows, new)
         return len(new)
 
-    def hottest(self, most: int, at_once: int = 16_384) -> Iterator[HotRows]:
-        """Yield up to `most` entries with copies of their rows, some `at_once`, the most used ones first."""
-        used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
+    def hottest(self, max_count: int, at_once: int = 16_384) -> Iterator[HotRows]:
+        """Yield up to `max_count` entries with copies of their rows, some `at_once`, the most used ones first."""
+        used = np.argsort(-self._frequencies[: self.count], kind="stable")[:max_count]
         start = 0
         while start < len(used):
             chosen = used[start : start + at_once]
@@ -252,8 +252,8 @@ class TupleCache:
         # The fresh slots are not to be chosen again.
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
         overwritten = np.empty(len(victims), dtype=np.int64)
-        least = worth[fresh:] if self._replacement.keeps_better else _NOTHING
-        vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
+        min_worth = worth[fresh:] if self._replacement.keeps_better else _NOTHING
+        vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, min_worth, overwritten))
         self.evicted.add(overwritten[:vacated])
         self.evictions += vacated
         return np.concatenate([slots, victims[:vacated]]) if fresh else victims[:vacated]

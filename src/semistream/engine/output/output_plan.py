@@ -127,8 +127,8 @@ def check_join_type(how: str) -> None:
 
 
 def _only_column(schema: pa.Schema, name: str, where: str) -> None:
-    found = schema.names.count(name)
-    if found == 0:
+    count = schema.names.count(name)
+    if count == 0:
         raise UnknownColumnError(f"The {where} has no column {name!r}: it has {', '.join(schema.names)}.")
-    if found > 1:
-        raise NameClashError(f"The {where} has {found} columns named {name!r}: rename all but one.")
+    if count > 1:
+        raise NameClashError(f"The {where} has {count} columns named {name!r}: rename all but one.")

@@ -36,10 +36,10 @@ def run(point: Point) -> Row:
     A column `rate_NAME` is measured, a column `expected_NAME` is the model's.
     """
     candidates = sorted(_candidates(point), key=lambda one: -one.expected_rate)
-    least = NEAR_BEST * candidates[0].expected_rate
+    min_rate = NEAR_BEST * candidates[0].expected_rate
     measured: dict[str, Row] = {}
     for number, one in enumerate(candidates):
-        if number < _FEWEST_MEASURED or one.expected_rate >= least:
+        if number < _FEWEST_MEASURED or one.expected_rate >= min_rate:
             alone = replace(point, kind="rate", algorithm=one.algorithm, parameters=one.parameters, tuned=False)
             measured[one.algorithm] = rates.run(alone)
     best = max(measured, key=lambda name: float(measured[name]["service_rate"] or 0))
