@@ -90,7 +90,7 @@ def measure(
     assembly = Assembly(
         recipe, store, MemoryBudget(memory), clock, accounting=accounting, seed=seed, parameters=parameters
     )
-    chunks = workload.chunks(assembly.chunk_rows)
+    chunks = workload.chunks(assembly.sizes.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     stats = assembly.stats
     began = time.perf_counter()

@@ -101,11 +101,6 @@ class Assembly:
         self._shared: LoopParts | None = None
         self.stats.memory_bytes = budget.by_component()
 
-    @property
-    def chunk_rows(self) -> int:
-        """The most stream tuples that should come at once."""
-        return self.sizes.chunk_rows
-
     def start(self, stream: Callable[[PageGroupReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
         """Return the loop over an input, and where its output rows appear if it has a plan.
 

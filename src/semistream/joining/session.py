@@ -102,7 +102,7 @@ class JoinSession:
         """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent."""
         assembly = self.assembly
         chunk_bytes = max(1, self.budget.total_bytes // 24)
-        pieces = _pieces(iter(batches), self._stream_schema, assembly.chunk_rows, chunk_bytes)
+        pieces = _pieces(iter(batches), self._stream_schema, assembly.sizes.chunk_rows, chunk_bytes)
         loop, output = assembly.start(
             lambda _: BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes)
         )

@@ -89,7 +89,7 @@ class EngineTimes:
         assembly = Assembly(recipe, store, budget, WallClock(), accounting=accounting, seed=seed, parameters=parameters)
         self._reader = assembly.reader
         self._keys = keys
-        self._chunk_rows = assembly.chunk_rows
+        self._chunk_rows = assembly.sizes.chunk_rows
         setting = _setting(store, assembly, seed)
         self._choice = recipe.page_choice(setting)
         self._intake = recipe.intake(setting)

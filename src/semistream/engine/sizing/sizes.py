@@ -28,6 +28,7 @@ class Sizes:
     output_slots: int
     """How many tuples that have been answered may still hold their slots."""
     chunk_rows: int
+    """How many stream tuples should come at once, at most."""
     run_page_groups: int = 1
     """How many page groups a read may bring, where it brings runs of them."""
     run_bytes: int = 0
