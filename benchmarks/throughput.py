@@ -49,7 +49,7 @@ def join_keys(store: MasterStore, algorithm: str, memory: str, keys: Int64Array)
     """Join bare keys and return the rates after the warm-up."""
     clock = WallClock()
     assembly = Assembly(algorithm_named(algorithm), store, MemoryBudget(memory), clock)
-    size = assembly.chunk_rows
+    size = assembly.sizes.chunk_rows
     chunks = ((keys[start : start + size], None) for start in range(0, len(keys), size))
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     return _rates(_counts(loop.rounds(), assembly), len(keys))

@@ -90,7 +90,7 @@ def measure(
     assembly = Assembly(
         recipe, store, MemoryBudget(memory), clock, accounting=accounting, seed=seed, parameters=parameters
     )
-    chunks = workload.chunks(assembly.chunk_rows)
+    chunks = workload.chunks(assembly.sizes.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     stats = assembly.stats
     began = time.perf_counter()
@@ -103,8 +103,8 @@ def measure(
             if _left_by_disk(stats) >= warm or stats.tuples_out >= limit:
                 break
         before, started = copy(stats), clock.now()
-        operations = copy(clock.operations) if isinstance(clock, ModelClock) else None
-        least = min(queues * assembly.sizes.waiting_slots, max_tuples) if fills_a_queue else 0
+        operations = copy(clock.model.operations) if clock.model is not None else None
+        min_left = min(queues * assembly.sizes.waiting_slots, max_tuples) if fills_a_queue else 0
         moments = [(0, 0.0)]
         scan = max(1, assembly.reader.page_group_count) if whole_scans else 1
         for _ in rounds:
@@ -117,7 +117,7 @@ def measure(
                     break
             elif (
                 done >= tuples
-                and (done >= max_tuples or _left_by_disk(stats) - _left_by_disk(before) >= least)
+                and (done >= max_tuples or _left_by_disk(stats) - _left_by_disk(before) >= min_left)
                 and (stats.read_requests - before.read_requests) % scan == 0
             ):
                 break
@@ -133,7 +133,7 @@ def measure(
         time.perf_counter() - began,
         peak_memory_bytes=assembly.budget.used_bytes,
         fills_a_queue=fills_a_queue,
-        operations=clock.operations.since(operations) if isinstance(clock, ModelClock) and operations else None,
+        operations=clock.model.operations.since(operations) if clock.model is not None and operations else None,
         part_rates=_part_rates(moments),
         cache_tuples=assembly.sizes.cache_tuples,
     )

@@ -22,7 +22,7 @@ from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.page_groups import PageGroups
 from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.engine.sizing.buffer_shares import RunBuffers, run_buffers_for
-from semistream.engine.sizing.sizing import Sizes
+from semistream.engine.sizing.sizes import Sizes
 from semistream.generator import ZipfKeys
 from semistream.master_table import MasterTable
 from semistream.store.memory import MemoryStore

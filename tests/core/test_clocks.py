@@ -13,7 +13,7 @@ from semistream.core.errors import InvalidSettingError
 
 def test_the_model_clock_moves_by_charges_only() -> None:
     clock = ModelClock(PAPERS)
-    assert (clock.is_model, clock.now()) == (True, 0.0)
+    assert (clock.model, clock.now()) == (clock, 0.0)
     clock.advance(1.5)
     clock.sleep_until(4.0)
     clock.sleep_until(2.0)
@@ -80,7 +80,7 @@ def test_the_wall_clock_ignores_charges_and_sleeps() -> None:
     clock.sleep_until(moment)
     assert clock.now() >= moment
     clock.sleep_until(moment - 1)
-    assert not clock.is_model
+    assert clock.model is None
 
 
 def test_a_read_costs_latency_and_bandwidth() -> None:

@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stages import CacheStage, PinnedPages, UsefulBlocks
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.hot_rows import HotRows
+from semistream.engine.cache.page_stages import PinnedPages, UsefulBlocks
 from semistream.engine.cache.resident_pages import ResidentPages
-from semistream.engine.cache.tuple_cache import HotRows, TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import BlockUtility

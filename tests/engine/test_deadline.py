@@ -60,16 +60,16 @@ def test_fewer_may_wait_when_the_longest_wait_comes_near_the_deadline_and_more_w
     intake = WithinDeadline(10.0, first=100)
     assert intake.room(queue, 0) == 100
     intake.answered(100, 1.0, queue)
-    assert intake.most > 100
-    grown = intake.most
+    assert intake.max_waiting > 100
+    grown = intake.max_waiting
     intake.answered(1, 9.0, queue)
-    assert intake.most < grown
+    assert intake.max_waiting < grown
     for _ in range(100):
         intake.answered(2_000, 0.1, queue)
-    assert intake.most == queue.capacity
+    assert intake.max_waiting == queue.capacity
     for _ in range(100):
         intake.answered(1, 9.9, queue)
-    assert intake.most == 1
+    assert intake.max_waiting == 1
 
 
 def test_overdue_are_those_that_entered_half_a_deadline_ago() -> None:

@@ -25,8 +25,8 @@ def settled(exponent: float, start: int, *, keys: int = 100_000, entry_bytes: fl
             1000 * 100_000,
             entry_bytes=entry_bytes,
             total_bytes=TOTAL,
-            least=10,
-            most=6_000,
+            min_entries=10,
+            max_entries=6_000,
         )
         if wanted == count:
             return count
@@ -50,7 +50,12 @@ def test_a_cache_that_answers_nothing_shrinks_to_the_least() -> None:
     count = 1_000
     while True:
         wanted = best_cache_size(
-            np.zeros(count, dtype=np.int64), 10_000, entry_bytes=100.0, total_bytes=TOTAL, least=10, most=6_000
+            np.zeros(count, dtype=np.int64),
+            10_000,
+            entry_bytes=100.0,
+            total_bytes=TOTAL,
+            min_entries=10,
+            max_entries=6_000,
         )
         assert wanted <= count
         if wanted == count:
@@ -62,11 +67,16 @@ def test_a_cache_that_answers_nothing_shrinks_to_the_least() -> None:
 def test_a_change_is_limited_so_that_one_look_cannot_ruin_a_cache() -> None:
     count = 1_000
     for answered in (np.zeros(count, dtype=np.int64), np.full(count, 1_000_000)):
-        wanted = best_cache_size(answered, 2_000_000_000, entry_bytes=100.0, total_bytes=TOTAL, least=10, most=6_000)
+        wanted = best_cache_size(
+            answered, 2_000_000_000, entry_bytes=100.0, total_bytes=TOTAL, min_entries=10, max_entries=6_000
+        )
         assert 0.3 * count <= wanted <= 1.5 * count
 
 
 def test_nothing_seen_changes_nothing() -> None:
     empty = np.empty(0, dtype=np.int64)
-    assert best_cache_size(empty, 0, entry_bytes=1.0, total_bytes=10.0, least=1, most=5) == 0
-    assert best_cache_size(np.ones(3, dtype=np.int64), 0, entry_bytes=1.0, total_bytes=10.0, least=1, most=5) == 3
+    assert best_cache_size(empty, 0, entry_bytes=1.0, total_bytes=10.0, min_entries=1, max_entries=5) == 0
+    assert (
+        best_cache_size(np.ones(3, dtype=np.int64), 0, entry_bytes=1.0, total_bytes=10.0, min_entries=1, max_entries=5)
+        == 3
+    )

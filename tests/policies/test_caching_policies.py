@@ -89,7 +89,7 @@ def test_useful_blocks_are_known_by_what_they_served_of_late() -> None:
     utility.age()
     utility.served(2, 6)
     assert (utility.of(1), utility.of(2), utility.of(3)) == (5.0, 6.0, 0.0)
-    assert utility.least(np.array([1, 2])) == 1
+    assert utility.least_useful(np.array([1, 2])) == 1
 
 
 def test_a_sketch_never_tells_less_than_the_count() -> None:

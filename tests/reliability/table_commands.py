@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.core.errors import MasterNotFoundError
-from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.master_table import MasterTable
-from semistream.spark.hot_rows import HotRowsFile
+from semistream.spark.hot_rows_file import HotRowsFile
 from semistream.store.paged.versions import manifest, pins
 from semistream.store.tables import table_at
 

@@ -15,10 +15,10 @@ from enrich_tasks import enrich_task, handed_over, new_worker, run_task
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark import worker as workers
-from semistream.spark.hot_rows import HotRowsFile
+from semistream.spark.hot_rows_file import HotRowsFile
 from semistream.testing import joined_rows, reference_join
 
 SALES = sales(0, 1000)

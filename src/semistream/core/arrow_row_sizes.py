@@ -72,8 +72,8 @@ def _encoded_bits(column: pa.Array) -> Int64Array | None:
         of_null = np.broadcast_to(_bits(pa.nulls(1, values.type)), 1) - 1
         of_values = np.concatenate([np.broadcast_to(_bits(values), len(values)), of_null])
         indices = column.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
-        found: Int64Array = of_values[indices]
-        return found
+        sizes: Int64Array = of_values[indices]
+        return sizes
     if types.is_run_end_encoded(data_type):
         ends = column.run_ends.to_numpy().astype(np.int64)
         runs = np.searchsorted(ends, np.arange(count) + column.offset, side="right")

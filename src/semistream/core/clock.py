@@ -26,8 +26,8 @@ class Clock(Protocol):
     """
 
     @property
-    def is_model(self) -> bool:
-        """Whether time passes only by charges."""
+    def model(self) -> ModelClock | None:
+        """The clock itself if time passes only by charges, which then have costs; None if real time passes."""
 
     def now(self) -> float:
         """Return the seconds since the clock was made."""
@@ -42,7 +42,7 @@ class Clock(Protocol):
 class WallClock:
     """Real time; charges are ignored."""
 
-    is_model = False
+    model = None
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -64,14 +64,17 @@ class WallClock:
 class ModelClock:
     """Time that passes only by charges, so that a run is the same on every machine."""
 
-    is_model = True
-
     def __init__(self, costs: CostProfile) -> None:
         self.costs = costs
         self.operations = Operations()
         """All that was charged so far, also what ran beside other work."""
         self._now = 0.0
         self._lap: Lap | None = None
+
+    @property
+    def model(self) -> ModelClock:
+        """The clock itself."""
+        return self
 
     def now(self) -> float:
         """Return the seconds charged so far."""

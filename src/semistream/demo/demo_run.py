@@ -81,9 +81,9 @@ class DemoSettings:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        whole_number("products", self.products, least=1)
+        whole_number("products", self.products, minimum=1)
         positive_number("seconds", self.seconds)
-        whole_number("rate", self.rate, least=1)
+        whole_number("rate", self.rate, minimum=1)
         parse_bytes(self.memory)
         algorithm_named(self.algorithm)
 

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 
 from semistream.core.budget import MemoryBudget, format_bytes_up
-from semistream.core.clock import Clock, ModelClock
+from semistream.core.clock import Clock
 from semistream.core.costs import SSD
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
 from semistream.engine.cache.balance import MemoryBalance
-from semistream.engine.cache.cache_stages import CacheStage, PinnedPages, UsefulBlocks
-from semistream.engine.cache.resident_pages import ResidentPages
-from semistream.engine.cache.tuple_cache import TupleCache
-from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.recipe_cache import ONE_IN, CacheSpace, new_cache_stage
 from semistream.engine.loop import JoinLoop
 from semistream.engine.loop_parts import LoopParts
 from semistream.engine.output.output import DeadLetters, Output
@@ -25,23 +23,22 @@ from semistream.engine.phases.stream_input import StreamInput
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.measured_costs import MeasuredCosts
 from semistream.engine.reading.page_groups import PageGroups
-from semistream.engine.recipe import BlockCaching, PagePinning, Phases, Recipe, Setting, TupleCaching
+from semistream.engine.recipe import Phases, Recipe, Setting
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.rows.stream_rows import StreamRows
 from semistream.engine.sizing.memory_advice import memory_needed
+from semistream.engine.sizing.papers_accounting import papers_sizes
+from semistream.engine.sizing.real_accounting import real_sizes
 from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, settled
-from semistream.engine.sizing.sizing import ROW_SHARE, Sizes, papers_sizes, real_sizes
+from semistream.engine.sizing.sizes import ROW_SHARE, Sizes
 from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
-from semistream.policies.caching import BlockUtility
 from semistream.store.contract import MasterStore
 
 _ADMITTED_SHARE = 32
 """Copies of rows that enter the cache together may take one part in so many of the memory."""
 _MIN_VARIABLE_BYTES = 32.0
 """Strings of the first rows may be short by chance: room is made for so much in each variable column at least."""
-_ONE_IN = 8
-"""In real time: a cache that answers next to nothing is asked, and learns, once in so many times."""
 
 
 class Assembly:
@@ -81,10 +78,10 @@ class Assembly:
         self._store = store
         self.values = recipe.values(parameters)
         self._running = recipe.running(self.values)
-        self._costs = clock.costs if isinstance(clock, ModelClock) else SSD
+        self._costs = clock.model.costs if clock.model is not None else SSD
         phases = self._running.phases
-        self._side_by_side = phases is Phases.SIDE_BY_SIDE or (phases is Phases.BY_CLOCK and clock.is_model)
-        self._columns = Output.columns_of(plan, verify=not store.codec.exact) if plan else ()
+        self._side_by_side = phases is Phases.SIDE_BY_SIDE or (phases is Phases.BY_CLOCK and clock.model is not None)
+        self._columns = plan.taken_columns(verify=not store.codec.exact) if plan else ()
         self._cached_schema = pa.schema([store.schema.field(name) for name in self._columns])
         self.largest_row_bytes = budget.total_bytes // ROW_SHARE
         """What a stream row, or a page of the master table, may take."""
@@ -103,11 +100,6 @@ class Assembly:
         self.cache = cache
         self._shared: LoopParts | None = None
         self.stats.memory_bytes = budget.by_component()
-
-    @property
-    def chunk_rows(self) -> int:
-        """The most stream tuples that should come at once."""
-        return self.sizes.chunk_rows
 
     def start(self, stream: Callable[[PageGroupReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
         """Return the loop over an input, and where its output rows appear if it has a plan.
@@ -170,7 +162,7 @@ class Assembly:
                 dead_letters=self._dead_letters,
             )
         if self.cache is None:
-            self.cache = self._cache(setting)
+            self.cache = self._new_cache(setting)
         else:
             self.cache.count_in(self.stats)
         waiting = WaitingTuples(
@@ -180,7 +172,7 @@ class Assembly:
             youngest=choice.needs_youngest,
             since=choice.needs_since,
         )
-        is_measured = not self.clock.is_model and self._running.measures_reads
+        is_measured = self.clock.model is None and self._running.measures_reads
         costs, runs = setting.costs, self._settled.runs
         read_costs = MeasuredCosts((costs.seek_seconds, 1 / costs.bytes_per_second)) if is_measured else None
         return LoopParts(
@@ -203,12 +195,10 @@ class Assembly:
 
     def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
         """Return what moves memory between cached and waiting tuples; rows have a fixed place, so bare keys only."""
-        if not self._running.balances or self.plan is not None or not isinstance(self.cache, CachedTuples):
+        cache, sizes = self.cache.resizable if self.cache is not None else None, self.sizes
+        if not self._running.balances or self.plan is not None or cache is None:
             return None
-        if self.sizes.holds_table:
-            return None
-        sizes = self.sizes
-        return MemoryBalance(self.cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
+        return MemoryBalance(cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
 
     def _divided(self, budget: MemoryBudget, accounting: str) -> tuple[SettledSplit, Sizes]:
         """Divide a budget among the parts of the join."""
@@ -217,7 +207,7 @@ class Assembly:
             table_bytes=table_bytes(self._store),
             accounting=accounting,
             costs=self._costs,
-            on_model_clock=self.clock.is_model,
+            on_model_clock=self.clock.model is not None,
             side_by_side=self._side_by_side,
             has_rows=self.plan is not None,
         )
@@ -260,36 +250,29 @@ class Assembly:
         if self._stream_schema is None:
             return 0.0
         widths = [fixed_width(field.type) for field in self._stream_schema]
-        least = _MIN_VARIABLE_BYTES * widths.count(None)
-        return max(least, self._stream_row_bytes - sum(width or 0 for width in widths)) if least else 0.0
+        min_bytes = _MIN_VARIABLE_BYTES * widths.count(None)
+        return max(min_bytes, self._stream_row_bytes - sum(width or 0 for width in widths)) if min_bytes else 0.0
 
     def _bytes_for_row(self, row_bytes: int) -> int:
         return SlotRows.bytes_for(self._stream_schema, row_bytes) if self._stream_schema is not None else 0
 
-    def _cache(self, setting: Setting) -> CacheStage | None:
-        caching, sizes = self.recipe.caching, self.sizes
-        if isinstance(caching, PagePinning):
-            blocks = min(sizes.cache_blocks, setting.page_group_count)
-            return PinnedPages(ResidentPages(setting.page_group_count, blocks, sizes.cache_bytes))
-        if isinstance(caching, BlockCaching):
-            resident = ResidentPages(setting.page_group_count, sizes.cache_blocks, sizes.cache_bytes)
-            utility = BlockUtility(setting.page_group_count)
-            return UsefulBlocks(resident, utility, slots_per_block=sizes.slots_per_block if caching.adapt else 0)
-        if isinstance(caching, TupleCaching) and sizes.cache_tuples:
-            rows = None
-            if self._columns:
-                rows = SlotRows(self._cached_schema, sizes.cache_tuples, sizes.cache_variable_bytes)
-            replacement = caching.replacement(setting) if caching.replacement else None
-            admission = None if caching.admission is None or sizes.holds_table else caching.admission(setting)
-            return CachedTuples(
-                TupleCache(sizes.cache_tuples, replacement, rows),
-                admission,
-                self._columns,
-                unique=self._store.unique and self._store.codec.exact,
-                remembers_absent=self._running.remembers_absent,
-                one_in=1 if self.clock.is_model or self._side_by_side else _ONE_IN,
-                seed=setting.seed,
-                stats=self.stats,
-                max_bytes_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
-            )
-        return None
+    def _new_cache(self, setting: Setting) -> CacheStage | None:
+        sizes = self.sizes
+        space = CacheSpace(
+            tuples=sizes.cache_tuples,
+            variable_bytes=sizes.cache_variable_bytes,
+            bytes_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
+            holds_table=sizes.holds_table,
+            blocks=sizes.cache_blocks,
+            blocks_bytes=sizes.cache_bytes,
+            slots_per_block=sizes.slots_per_block,
+        )
+        return new_cache_stage(
+            self.recipe,
+            setting,
+            space,
+            store=self._store,
+            columns=self._cached_schema,
+            stats=self.stats,
+            one_in=1 if self.clock.model is not None or self._side_by_side else ONE_IN,
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Protocol
 
-from semistream.core.clock import ModelClock
 from semistream.engine.loop_parts import LoopParts
 from semistream.engine.phases.disk_phase import DiskPhase
 from semistream.engine.phases.entrance import QueueEntrance
@@ -65,8 +64,8 @@ class JoinLoop:
         self.handover = handover
         self._stream = StreamPhase(stream, parts, handover, waits, handover if late_cache is not None else None)
         disk = DiskPhase(parts, self._ahead, waits, poll_pending=_may_come)
-        if isinstance(parts.clock, ModelClock):
-            self._driver = SimulatedSideBySide(self._stream, disk, handover, parts.clock)
+        if parts.clock.model is not None:
+            self._driver = SimulatedSideBySide(self._stream, disk, handover, parts.clock.model)
         else:
             self._driver = ThreadedSideBySide(self._stream, disk, handover, parts.output)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from semistream.core.clock import Clock
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.balance import MemoryBalance
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.output.output import Output
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.measured_costs import MeasuredCosts

@@ -35,13 +35,13 @@ class GeneratedArrivals(ABC):
 
     def take(self, count: int) -> Float64Array:
         """Return the arrival seconds of the next `count` tuples."""
-        moments = self._moments(self._position, whole_number("count", count, least=0))
+        moments = self._moments(self._position, whole_number("count", count, minimum=0))
         self._position += len(moments)
         return moments
 
     def seek(self, position: int) -> None:
         """Let the next take begin with the tuple at `position`, from 0 on."""
-        self._position = whole_number("position", position, least=0)
+        self._position = whole_number("position", position, minimum=0)
 
     def arrived_by(self, seconds: float) -> int:
         """Return how many tuples have arrived by then: those whose arrival time is at most `seconds`.
@@ -93,7 +93,7 @@ class IntermittentArrivals(GeneratedArrivals):
     def __init__(self, rate: float, on_seconds: float, off_seconds: float) -> None:
         self._rate = positive_number("rate", rate)
         self._on_seconds = positive_number("on_seconds", on_seconds)
-        self._round_seconds = self._on_seconds + number_from("off_seconds", off_seconds, least=0)
+        self._round_seconds = self._on_seconds + number_from("off_seconds", off_seconds, minimum=0)
         super().__init__(self._rate * self._on_seconds / self._round_seconds)
 
     def _moments(self, first: int, count: int) -> Float64Array:

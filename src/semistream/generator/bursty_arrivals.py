@@ -37,7 +37,7 @@ class BurstyArrivals(GeneratedArrivals):
 
     def __init__(self, step_seconds: float, seed: int, sources: int = 10, *, mean_rate: float | None = None) -> None:
         self._step_seconds = positive_number("step_seconds", step_seconds)
-        if whole_number("sources", sources, least=1) > _MAX_SOURCES:
+        if whole_number("sources", sources, minimum=1) > _MAX_SOURCES:
             raise InvalidSettingError(f"sources must be at most {_MAX_SOURCES}, but {sources} was given.")
         self._bandwidths = [2**number for number in range(1, sources + 1)]
         self._full_bandwidth = sum(self._bandwidths)
@@ -46,7 +46,7 @@ class BurstyArrivals(GeneratedArrivals):
         self._scale = self.mean_rate / natural_rate
         self._window_steps = max(_MIN_WINDOW_STEPS, self._bandwidths[-1] * _SLOWEST_SWITCHES_PER_WINDOW)
         self._pair_tuples = self._window_steps * self._full_bandwidth
-        self._seed = whole_number("seed", seed, least=0)
+        self._seed = whole_number("seed", seed, minimum=0)
         self._pair = -1
         self._pair_bandwidth: Int64Array = np.empty(0, dtype=np.int64)
         self._pair_before: Int64Array = np.empty(0, dtype=np.int64)

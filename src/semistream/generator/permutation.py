@@ -20,7 +20,7 @@ class SeededPermutation:
     """
 
     def __init__(self, size: int, random: np.random.Generator) -> None:
-        self.size = whole_number("size", size, least=1)
+        self.size = whole_number("size", size, minimum=1)
         bits = max(1, (self.size - 1).bit_length())
         self._mask = np.uint64((1 << bits) - 1)
         self._shift = np.uint64((bits + 1) // 2)

@@ -23,7 +23,7 @@ class PoissonArrivals(GeneratedArrivals):
 
     def __init__(self, rate: float, seed: int) -> None:
         super().__init__(positive_number("rate", rate))
-        self._seed = whole_number("seed", seed, least=0)
+        self._seed = whole_number("seed", seed, minimum=0)
         self._block = -1
         self._block_moments: Float64Array = np.empty(0)
 

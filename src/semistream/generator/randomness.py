@@ -43,10 +43,10 @@ class UniformNumbers:
 
     def seek(self, position: int) -> None:
         """Go to the number at `position`, from 0 on; a few microseconds."""
-        position = whole_number("position", position, least=0)
+        position = whole_number("position", position, minimum=0)
         self._bits.advance((position - self._position) % _PERIOD)
         self._position = position
 
 
 def _bits_for(purpose: str, seed: int, *place: int) -> np.random.PCG64:
-    return np.random.PCG64([whole_number("seed", seed, least=0), crc32(purpose.encode()), *place])
+    return np.random.PCG64([whole_number("seed", seed, minimum=0), crc32(purpose.encode()), *place])

@@ -50,10 +50,10 @@ def products(
     The ids are the multiples of `stride` from stride to row_count * stride, which are the keys of
     `ZipfKeys(row_count, …, stride=stride)`. The rows depend on the seed, not on the size of the batches.
     """
-    row_count = whole_number("row_count", row_count, least=0)
-    stride = whole_number("stride", stride, least=1)
-    supplier_count = whole_number("supplier_count", supplier_count, least=1)
-    batch_rows = whole_number("batch_rows", batch_rows, least=1)
+    row_count = whole_number("row_count", row_count, minimum=0)
+    stride = whole_number("stride", stride, minimum=1)
+    supplier_count = whole_number("supplier_count", supplier_count, minimum=1)
+    batch_rows = whole_number("batch_rows", batch_rows, minimum=1)
     columns = _ProductColumns(max(1, row_count), seed, stride, supplier_count)
     return (columns.batch(start, min(batch_rows, row_count - start)) for start in range(0, row_count, batch_rows))
 
@@ -135,8 +135,8 @@ class Sales:
 
         The rows of a position are the same in whatever range it is asked for. Read one range before the next.
         """
-        start = whole_number("start", start, least=0)
-        end = whole_number("end", end, least=start)
+        start = whole_number("start", start, minimum=0)
+        end = whole_number("end", end, minimum=start)
         self.seek(start)
         return self.batches(batch_rows, end - start)
 

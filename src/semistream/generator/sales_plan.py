@@ -50,21 +50,21 @@ class SalesPlan:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, by the name of the setting."""
-        whole_number("products", self.products, least=1)
-        number_from("exponent", self.exponent, least=0)
+        whole_number("products", self.products, minimum=1)
+        number_from("exponent", self.exponent, minimum=0)
         one_of("ranks", self.ranks, RANKS)
-        if (self.products + 1) * whole_number("stride", self.stride, least=1) >= 2**63:
+        if (self.products + 1) * whole_number("stride", self.stride, minimum=1) >= 2**63:
             raise InvalidSettingError("products times stride must fit in 64 bits: lower one of them.")
         if share_of_one("absent", self.absent) > 0 and self.stride < 2:
             raise InvalidSettingError(
                 "absent needs gaps between the products: set stride to 2 or more, here and for the master table."
             )
-        whole_number("seed", self.seed, least=0)
+        whole_number("seed", self.seed, minimum=0)
         positive_number("rate", self.rate)
         one_of("arrivals", self.arrivals, ARRIVALS)
         positive_number("step_seconds", self.step_seconds)
         positive_number("on_seconds", self.on_seconds)
-        number_from("off_seconds", self.off_seconds, least=0)
+        number_from("off_seconds", self.off_seconds, minimum=0)
         if self.start.tzinfo is None:
             raise InvalidSettingError(f"start must have a time zone, but {self.start.isoformat()} has none: add one.")
 

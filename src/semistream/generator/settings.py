@@ -8,22 +8,22 @@ from operator import index
 from semistream.core.errors import InvalidSettingError
 
 
-def whole_number(name: str, value: int, *, least: int) -> int:
-    """Return `value` as an int of at least `least`, or raise InvalidSettingError."""
+def whole_number(name: str, value: int, *, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`, or raise InvalidSettingError."""
     try:
         number = index(value)
     except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise InvalidSettingError(f"{name} must be a whole number of at least {least}, but {value!r} was given.")
+        number = minimum - 1
+    if isinstance(value, bool) or number < minimum:
+        raise InvalidSettingError(f"{name} must be a whole number of at least {minimum}, but {value!r} was given.")
     return number
 
 
-def number_from(name: str, value: float, *, least: float) -> float:
-    """Return `value` as a finite float of at least `least`, or raise InvalidSettingError."""
+def number_from(name: str, value: float, *, minimum: float) -> float:
+    """Return `value` as a finite float of at least `minimum`, or raise InvalidSettingError."""
     number = _as_float(value)
-    if not (math.isfinite(number) and number >= least):
-        raise InvalidSettingError(f"{name} must be a number of at least {least:g}, but {value!r} was given.")
+    if not (math.isfinite(number) and number >= minimum):
+        raise InvalidSettingError(f"{name} must be a number of at least {minimum:g}, but {value!r} was given.")
     return number
 
 

@@ -41,7 +41,7 @@ class Workload:
 
         Raises InvalidSettingError if a source can only be read from its beginning, as a recorded one.
         """
-        position = whole_number("position", position, least=0)
+        position = whole_number("position", position, minimum=0)
         sources = [source for source in (self.keys, self.arrivals) if source is not None]
         seekable = [source for source in sources if isinstance(source, Seekable)]
         if len(seekable) < len(sources):
@@ -55,8 +55,8 @@ class Workload:
 
         Without `total`, a generated stream never ends. The last chunk may be shorter; none is empty.
         """
-        size = whole_number("size", size, least=1)
-        left = None if total is None else whole_number("total", total, least=0)
+        size = whole_number("size", size, minimum=1)
+        left = None if total is None else whole_number("total", total, minimum=0)
         return self._chunks(size, left)
 
     def batches(
@@ -66,7 +66,7 @@ class Workload:
 
         The payload is the tuple's number in the stream, lowest byte first; with `payload_bytes` 0 there is none.
         """
-        payload_bytes = whole_number("payload_bytes", payload_bytes, least=0)
+        payload_bytes = whole_number("payload_bytes", payload_bytes, minimum=0)
         fields = [pa.field(key_name, pa.int64(), nullable=False)]
         if payload_bytes:
             fields.append(pa.field("payload", pa.binary(payload_bytes), nullable=False))

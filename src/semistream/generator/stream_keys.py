@@ -71,8 +71,8 @@ class ZipfKeys:
         law: Literal["discrete", "integral"] = "discrete",
         stride: int = 1,
     ) -> None:
-        self.key_count = whole_number("key_count", key_count, least=1)
-        self.stride = whole_number("stride", stride, least=1)
+        self.key_count = whole_number("key_count", key_count, minimum=1)
+        self.stride = whole_number("stride", stride, minimum=1)
         if (self.key_count + 1) * self.stride >= 2**63:
             raise InvalidSettingError("key_count times stride must fit in 64 bits: lower one of them.")
         self.law: RankLaw = (
@@ -95,7 +95,7 @@ class ZipfKeys:
 
     def draw_ranks(self, count: int) -> Int64Array:
         """Return the ranks of the next `count` keys."""
-        count = whole_number("count", count, least=0)
+        count = whole_number("count", count, minimum=0)
         ranks = np.empty(count, dtype=np.int64)
         uniforms = np.empty(min(count, _BLOCK_KEYS), dtype=np.float64)
         for start in range(0, count, _BLOCK_KEYS):

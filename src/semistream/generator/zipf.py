@@ -44,8 +44,8 @@ class DiscreteZipf:
     """
 
     def __init__(self, key_count: int, exponent: float) -> None:
-        self._key_count = whole_number("key_count", key_count, least=1)
-        self._exponent = number_from("exponent", exponent, least=0)
+        self._key_count = whole_number("key_count", key_count, minimum=1)
+        self._exponent = number_from("exponent", exponent, minimum=0)
         head_count = min(self._key_count, HEAD_RANKS)
         weights = np.arange(1, head_count + 1, dtype=np.float64) ** -self._exponent
         self._tail_start = head_count + 0.5
@@ -102,8 +102,8 @@ class IntegralZipf:
     table_bytes = 0
 
     def __init__(self, key_count: int, exponent: float) -> None:
-        self._key_count = whole_number("key_count", key_count, least=1)
-        self._exponent = number_from("exponent", exponent, least=0)
+        self._key_count = whole_number("key_count", key_count, minimum=1)
+        self._exponent = number_from("exponent", exponent, minimum=0)
         self._total = _area(1.0, self._key_count + 1.0, self._exponent)
 
     def ranks_into(self, uniforms: Float64Array, ranks: Int64Array) -> None:

@@ -13,12 +13,12 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.output.output_plan import plan_output
 from semistream.engine.reading.chunk_look_up import Misses
 from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES
 from semistream.joining.batches import On, join, key_pairs
-from semistream.joining.ordered_cache import new_cache
+from semistream.joining.ordered_cache import new_ordered_cache
 from semistream.joining.ordered_session import columns_and_sizes
 from semistream.policies.caching.key_popularity import KeyPopularity
 from semistream.store.contract import MasterStore
@@ -87,12 +87,13 @@ def advise(
     row_bytes = 2 * keys.nbytes // keys.num_rows
     advice, done = [], 0
     for budget, each, row_count in zip(budgets, sizes, wanted, strict=True):
-        cache = new_cache(store, recipe, values, each, _NO_COLUMNS, JoinStats(), seed)
+        cache = new_ordered_cache(store, recipe, values, each, _NO_COLUMNS, JoinStats(), seed)
         chunk_rows = max(1, min(_BATCH_ROWS, each.chunk_bytes // (CHUNK_ROW_BYTES + row_bytes)))
         rates: list[float] = []
         for codes in popularity.draw(_BATCH_ROWS, seed):
             chunks = np.split(codes, range(chunk_rows, len(codes), chunk_rows))
-            rates.append(answerable * sum(_hits(cache, chunk) for chunk in chunks) / len(codes))
+            hits = sum(_hits(cache, chunk) for chunk in chunks) if cache is not None else 0
+            rates.append(answerable * hits / len(codes))
             done += len(codes)
             if progress is not None:
                 progress(min(done, sum(wanted)), sum(wanted))
@@ -147,7 +148,7 @@ def _present_rate(keys: pa.Table, store: MasterStore, pairs: Sequence[tuple[str,
     return present / max(1, present + stats.absent)
 
 
-def _hits(cache: CachedTuples, codes: Int64Array) -> int:
+def _hits(cache: CacheStage, codes: Int64Array) -> int:
     """Let a chunk of keys go through the cache as a join would; return how many of them it answers."""
     hits = 0
     missing = np.arange(len(codes))

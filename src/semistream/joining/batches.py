@@ -192,7 +192,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         batches = chain([first], self._source)
         del first  # when it has been joined nobody needs it
         for rows in session.run(batches, pump=self._pump):
-            yield rows if self._matched is None else self._matched.told(rows)
+            yield rows if self._matched is None else self._matched.with_flags(rows)
 
 
 def _opened(master: MasterStore | TableAddress) -> MasterStore:

@@ -28,10 +28,10 @@ class MatchedColumn:
         return pa.field(self.name, pa.bool_(), nullable=False)
 
     def schema(self, joined: pa.Schema) -> pa.Schema:
-        """Return the schema of rows after `told`."""
+        """Return the schema of rows after `with_flags`."""
         return joined.set(len(joined) - 1, self.field)
 
-    def told(self, joined: pa.RecordBatch) -> pa.RecordBatch:
+    def with_flags(self, joined: pa.RecordBatch) -> pa.RecordBatch:
         """Return joined rows with the column."""
         columns = [*joined.columns[:-1], joined.column(joined.num_columns - 1).is_valid()]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema(joined.schema))

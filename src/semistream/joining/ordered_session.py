@@ -13,9 +13,9 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stages import CacheStage
-from semistream.engine.cache.tuple_cache import HotRows
-from semistream.engine.output.output import DeadLetters, Output
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.hot_rows import HotRows
+from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.parameters import Values
 from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
@@ -28,7 +28,7 @@ from semistream.engine.sizing.ordered_sizes import (
     OrderedSizes,
     ordered_sizes,
 )
-from semistream.joining.ordered_cache import new_cache
+from semistream.joining.ordered_cache import new_ordered_cache
 from semistream.joining.ordered_output import Answered, OrderedOutput
 from semistream.joining.session import conforming, too_large
 from semistream.store.contract import MasterStore
@@ -67,8 +67,8 @@ class OrderedSession:
         self.dead_letters = dead_letters
         """What takes the rows that are too large for the memory; without it they are an error."""
         self.stats.memory_bytes = budget.by_component()
-        if cache is None and self.sizes.cache_tuples:
-            cache = new_cache(store, recipe, values, self.sizes, columns, self.stats, seed)
+        if cache is None:
+            cache = new_ordered_cache(store, recipe, values, self.sizes, columns, self.stats, seed)
         self._cached = cache if cache is not None and cache.answers_by_code else None
         if cache is not None:
             cache.count_in(self.stats)
@@ -193,7 +193,7 @@ def columns_and_sizes(
 ) -> tuple[pa.Schema, OrderedSizes]:
     """Return the master columns of a session and how it divides its memory, which is reserved; builds nothing."""
     check_keeps_order(recipe)
-    names = Output.columns_of(plan, verify=not store.codec.exact)
+    names = plan.taken_columns(verify=not store.codec.exact)
     columns = pa.schema([store.schema.field(name) for name in names])
     cache_share = values[CACHE_SHARE] if values.is_given(CACHE_SHARE) else None
     return columns, ordered_sizes(store, budget, columns, cache_share=cache_share)

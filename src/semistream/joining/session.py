@@ -15,15 +15,15 @@ from semistream.core.errors import SchemaDriftError
 from semistream.core.process_memory import return_freed_memory
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache.cache_stages import CacheStage
-from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.phases.stream_input import BatchInput, Chunk
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.recipe import Recipe
 from semistream.engine.rows.row_sizes import RowSizes, cuts
-from semistream.engine.sizing.sizing import ROW_SHARE
+from semistream.engine.sizing.sizes import ROW_SHARE
 from semistream.store.contract import MasterStore
 
 _LINGER_SECONDS = 0.02
@@ -102,7 +102,7 @@ class JoinSession:
         """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent."""
         assembly = self.assembly
         chunk_bytes = max(1, self.budget.total_bytes // 24)
-        pieces = _pieces(iter(batches), self._stream_schema, assembly.chunk_rows, chunk_bytes)
+        pieces = _pieces(iter(batches), self._stream_schema, assembly.sizes.chunk_rows, chunk_bytes)
         loop, output = assembly.start(
             lambda _: BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes)
         )

@@ -39,8 +39,8 @@ def java_errors_told() -> Iterator[None]:
 
 def missing_connector(text: str) -> InvalidSettingError | None:
     """Return the error that says which connector Spark needs, if a text of Java says that one is not there."""
-    found = _MISSING_CLASS.search(text)
-    scheme = next((name for part, name in _CLASSES.items() if found is not None and part in found[1]), None)
+    missing = _MISSING_CLASS.search(text)
+    scheme = next((name for part, name in _CLASSES.items() if missing is not None and part in missing[1]), None)
     if scheme is None:
         other = _NO_FILE_SYSTEM.search(text)
         scheme = other[1] if other is not None else None

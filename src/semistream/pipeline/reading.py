@@ -18,25 +18,17 @@ from semistream.pipeline.description import (
     JoinDescription,
     PipelineDescription,
     SinkDescription,
-    SparkDescription,
     StatisticsDescription,
     TriggerDescription,
 )
 from semistream.pipeline.reading_sources import SOURCE_KEYS, read_source
+from semistream.pipeline.reading_spark import read_spark
 from semistream.pipeline.reading_steps import read_steps
-from semistream.pipeline.toml_table import TomlTable, has_control_characters, suggestion
+from semistream.pipeline.toml_table import TomlTable, suggestion
 
 _TABLES = ("pipeline", "source", "master", "join", "transform", "sink", "trigger", "statistics", "spark")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_MASTER_URL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d, ]+\]|yarn|(spark|k8s)://\S+")
 _MAX_FILE_BYTES = 1_000_000
-_FIXED_SETTINGS = {
-    "spark.master": "give master = … in [spark]",
-    "spark.remote": "give master = … in [spark]",
-    "spark.app.name": "the name in [pipeline] is used",
-    "spark.sql.streaming.checkpointLocation": "give checkpoint in [pipeline]",
-    "spark.sql.streaming.checkpointFileManagerClass": "semistream chooses it by the place of the checkpoint",
-}
 
 
 def read_description(file: str | Path) -> PipelineDescription:
@@ -67,7 +59,7 @@ def read_description(file: str | Path) -> PipelineDescription:
         sink=_read_sink(values["sink"], folder),
         trigger=_read_trigger(values.get("trigger", {})),
         statistics=_read_statistics(values.get("statistics", {}), folder),
-        spark=_read_spark(values.get("spark", {})),
+        spark=read_spark(values.get("spark", {})),
     )
     _check_places_apart(description)
     return description
@@ -189,7 +181,7 @@ def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
 
 def _read_partitioning(table: TomlTable) -> str | int:
     if isinstance(table.value("partitioning"), int):
-        return table.whole_number("partitioning", least=1) or 1
+        return table.whole_number("partitioning", minimum=1) or 1
     return table.text("partitioning", "auto", choices=("none", "auto"))
 
 
@@ -230,48 +222,6 @@ def _read_statistics(values: object, folder: Path) -> StatisticsDescription:
     if len(set(files.values())) < len(files):
         raise table.wrong("prometheus", "is the file of json_lines, too: give two files")
     return StatisticsDescription(files.get("json_lines"), files.get("prometheus"))
-
-
-def _read_spark(values: object) -> SparkDescription:
-    if not isinstance(values, Mapping):
-        raise InvalidSettingError("[spark] must be a table of Spark settings.")
-    rest = {key: value for key, value in values.items() if key != "master"}
-    table = TomlTable("[spark]", {key: value for key, value in values.items() if key == "master"}, ("master",))
-    master = table.text("master", "local[*]")
-    if not _MASTER_URL.fullmatch(master):
-        raise table.wrong("master", f"cannot be {master!r}: write local[*], local[4], yarn, spark://… or k8s://…")
-    settings = {}
-    for key, value in _flat(rest):
-        if not key.startswith("spark."):
-            raise table.wrong(key, 'is no setting of Spark: write its whole name in quotes, such as "spark.task.cpus"')
-        if key in _FIXED_SETTINGS:
-            raise table.wrong(key, f"cannot be set here: {_FIXED_SETTINGS[key]}")
-        settings[key] = _setting(table, key, value)
-    return SparkDescription(master, settings)
-
-
-def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Return settings under their whole names, since TOML makes tables of names with dots."""
-    settings: list[tuple[str, object]] = []
-    for key, value in values.items():
-        if isinstance(value, Mapping) and set(value) != {"env"}:
-            settings.extend(_flat(value, f"{prefix}{key}."))
-        else:
-            settings.append((f"{prefix}{key}", value))
-    return settings
-
-
-def _setting(table: TomlTable, key: str, value: object) -> str:
-    secret = secrets.from_environment(value, f"[spark] {key}")
-    if secret is not None:
-        return secret
-    if secrets.names_a_secret(key):
-        raise table.wrong(key, 'is a secret: give it by an environment variable, with {env = "NAME"} in its place')
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float) and not has_control_characters(str(value)):
-        return str(value)
-    raise table.wrong(key, "must be a text on one line, a number, true or false")
 
 
 def _text_or_number(table: TomlTable, key: str, default: str) -> str | int:

@@ -52,7 +52,7 @@ def read_source(table: TomlTable, folder: Path) -> SourceDescription:
         path=places.read_place(table, "path", folder) if format_name in _WITH_FILES else None,
         schema=table.optional_text("schema"),
         options=_read_options(table, format_name),
-        max_files_per_trigger=table.whole_number("max_files_per_trigger", least=1),
+        max_files_per_trigger=table.whole_number("max_files_per_trigger", minimum=1),
         dead_letters=_read_dead_letters(table, format_name, folder),
     )
 

@@ -66,13 +66,13 @@ class TomlTable:
             raise self.wrong(key, "must be true or false")
         return value
 
-    def whole_number(self, key: str, *, least: int) -> int | None:
+    def whole_number(self, key: str, *, minimum: int) -> int | None:
         """Return a whole number, or None if the key is not there."""
         value = self._values.get(key)
         if value is None:
             return None
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.wrong(key, f"must be a whole number of at least {least}")
+        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+            raise self.wrong(key, f"must be a whole number of at least {minimum}")
         return value
 
     def names(self, key: str) -> tuple[str, ...]:

@@ -78,13 +78,13 @@ class SalesOptions:
         return sha256(repr([*chosen, self.starts_now]).encode()).hexdigest()[:16]
 
 
-def _whole(least: int) -> Callable[[str, str], int]:
+def _whole(minimum: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
         try:
-            return whole_number(name, int(text), least=least)
+            return whole_number(name, int(text), minimum=minimum)
         except ValueError:
             raise InvalidSettingError(
-                f"{name} must be a whole number of at least {least}, but {text!r} was given."
+                f"{name} must be a whole number of at least {minimum}, but {text!r} was given."
             ) from None
 
     return read
@@ -105,7 +105,7 @@ def _number(check: Callable[[str, float], float]) -> Callable[[str, str], float]
 
 
 def _from_zero(name: str, value: float) -> float:
-    return number_from(name, value, least=0)
+    return number_from(name, value, minimum=0)
 
 
 def _date(name: str, text: str) -> datetime:

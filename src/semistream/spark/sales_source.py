@@ -206,10 +206,10 @@ class SalesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         """Return where a batch that begins at `start` ends; Spark's `limit` on its rows is kept."""
         begin = self._offset(start) if start is not None else self._newest or self._initial
-        most = self._options.max_rows if limit is None else getattr(limit, "max_rows", None)
+        max_rows = self._options.max_rows if limit is None else getattr(limit, "max_rows", None)
         position = self._available_from(begin)
-        if most is not None:
-            position = min(position, begin.position + most)
+        if max_rows is not None:
+            position = min(position, begin.position + max_rows)
         self._newest = replace(begin, position=max(begin.position, position))
         return self._newest.json()
 

@@ -18,13 +18,12 @@ import pyspark
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
-from semistream.engine.cache.cache_stages import CacheStage
-from semistream.engine.cache.tuple_cache import HotRows
-from semistream.engine.output.output import Output
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
-from semistream.spark.hot_rows import HotRowsFile
+from semistream.spark.hot_rows_file import HotRowsFile
 from semistream.store.contract import MasterStore
 from semistream.store.tables import table_at
 
@@ -58,7 +57,7 @@ class JoinRequest:
 
     def kind(self, *, verify: bool) -> str:
         """Return a text that two requests share exactly if they can share a cache."""
-        columns = Output.columns_of(self.plan, verify=verify)
+        columns = self.plan.taken_columns(verify=verify)
         return repr((str(self.table), self.algorithm, self.order, sorted(self.parameters.items()), columns))
 
 

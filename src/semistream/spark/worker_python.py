@@ -53,15 +53,15 @@ def _brings_modules(session: SparkSession) -> bool:
 @cache
 def _problem(python: str) -> str | None:
     """Return what is wrong with a Python, or None; it is started once a process unless it is this one."""
-    found = shutil.which(python)
-    if found is None:
+    executable = shutil.which(python)
+    if executable is None:
         return "which is not there"
     # Links are not followed: the Python of an environment is often a link to that of the system.
-    if os.path.abspath(found) == os.path.abspath(sys.executable):  # noqa: PTH100
+    if os.path.abspath(executable) == os.path.abspath(sys.executable):  # noqa: PTH100
         return None
     try:
         asked = subprocess.run(
-            [found, "-c", _ASK], capture_output=True, text=True, check=True, timeout=_SECONDS_TO_ANSWER
+            [executable, "-c", _ASK], capture_output=True, text=True, check=True, timeout=_SECONDS_TO_ANSWER
         )
         major, minor, has_semistream = asked.stdout.split()
     except (OSError, subprocess.SubprocessError, ValueError):

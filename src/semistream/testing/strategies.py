@@ -194,9 +194,9 @@ def _stream_key(pool: Sequence[tuple[Any, ...]], index: int) -> tuple[Any, ...]:
 
 
 @st.composite
-def _distinct_keys(draw: DrawFn, parts: Sequence[ColumnKind], most: int) -> list[tuple[Any, ...]]:
+def _distinct_keys(draw: DrawFn, parts: Sequence[ColumnKind], max_count: int) -> list[tuple[Any, ...]]:
     keys = st.tuples(*[part.values for part in parts])
-    return draw(st.lists(keys, min_size=1, max_size=most, unique_by=_identity))
+    return draw(st.lists(keys, min_size=1, max_size=max_count, unique_by=_identity))
 
 
 def _identity(key: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import format_bytes
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.recipe import Recipe
-from semistream.engine.sizing.sizing import ROW_SHARE
+from semistream.engine.sizing.sizes import ROW_SHARE
 from semistream.generator import Workload
 from semistream.joining import join
 from semistream.store.contract import MasterStore

@@ -46,7 +46,7 @@ class BareRounds:
         budget = MemoryBudget(_MEMORY_BYTES)
         assembly = Assembly(recipe, self._store, budget, clock, accounting="papers", parameters=parameters)
         keys = RepeatedKeys.of(ZipfKeys(_ROWS, exponent, seed=0, ranks="sorted").draw(_KEYS))
-        chunks = Workload(keys).chunks(assembly.chunk_rows)
+        chunks = Workload(keys).chunks(assembly.sizes.chunk_rows)
         loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
         self._stats = assembly.stats
         self._rounds = loop.rounds()

@@ -6,7 +6,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations
-from semistream.engine.cache.cache_stages import UsefulBlocks
+from semistream.engine.cache.page_stages import UsefulBlocks
 from semistream.policies.page_choice import FullSlot
 from semistream.policies.phasing import Batchwise
 from semistream_lab.cost.division import Division

@@ -127,19 +127,19 @@ class LearningCache:
         if shares.sorted:
             place = shares.page_group_of_groups(self.bounds)
             between = 1 / np.maximum(reads.rates[place], 1e-30)
-            free, most = reads.free[place], reads.most[place]
+            free, max_times = reads.free[place], reads.max_times[place]
             free_part, memoryless = reads.free_part[place], reads.memoryless[place]
         else:
             between = np.full(len(cached), len(reads.rates) / reads.rates.sum())
-            free, most, free_part, memoryless = (
+            free, max_times, free_part, memoryless = (
                 np.full(len(cached), reads.mean(values))
-                for values in (reads.free, reads.most, reads.free_part, reads.memoryless)
+                for values in (reads.free, reads.max_times, reads.free_part, reads.memoryless)
             )
         wanted = _wanted(self.admission, between, self.slots)
         window = between / missed
         of_stream = shares.group_shares / shares.group_sizes
         means = of_stream * window
-        enters = mixed_poisson_at_least(wanted, means * (1 - free_part), of_stream * free / missed, most)
+        enters = mixed_poisson_at_least(wanted, means * (1 - free_part), of_stream * free / missed, max_times)
         # From an overwriting to the next read it is a random part of a cycle; if cycles have no memory, a whole one.
         rest = 0.5 * (1 + memoryless)
         late = self.handover_slots / between

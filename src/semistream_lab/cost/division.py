@@ -14,7 +14,7 @@ from semistream.core.clock import ModelClock
 from semistream.core.costs import CostProfile
 from semistream.engine.assembly import Assembly
 from semistream.engine.recipe import Recipe, Setting
-from semistream.engine.sizing.sizing import Sizes
+from semistream.engine.sizing.sizes import Sizes
 from semistream_lab.cost.key_shares import KeyShares, key_shares
 from semistream_lab.cost.situation import Situation
 from semistream_lab.cost.sized_table import SizedTable

@@ -13,7 +13,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.phases.arrivals import split_arrivals
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.matching import match
@@ -89,7 +89,7 @@ class EngineTimes:
         assembly = Assembly(recipe, store, budget, WallClock(), accounting=accounting, seed=seed, parameters=parameters)
         self._reader = assembly.reader
         self._keys = keys
-        self._chunk_rows = assembly.chunk_rows
+        self._chunk_rows = assembly.sizes.chunk_rows
         setting = _setting(store, assembly, seed)
         self._choice = recipe.page_choice(setting)
         self._intake = recipe.intake(setting)

@@ -21,7 +21,7 @@ _MAX_TUPLES = 4_000_000
 _FACTORS = (0.25, 0.5, 2.0)
 _READ_FACTORS = (0.7, 1.4)
 _LARGEST_READ_SHARE = 16
-"""A read may take one part in so many of the memory (`semistream.engine.sizing.sizing`)."""
+"""A read may take one part in so many of the memory (`semistream.engine.sizing.real_accounting`)."""
 _WORTHWHILE = 1.005
 
 
@@ -63,13 +63,13 @@ def refined(
         reads = (round(point["read_bytes"] * factor) for factor in _READ_FACTORS)
         multiples += [("read_bytes", float(min(largest_read, size))) for size in reads]
     try:
-        most = rate({**point, **best})
+        best_rate = rate({**point, **best})
         for name, value in multiples:
             parameter = recipe.parameters[name]
             tried = {**best, name: min(parameter.high, max(parameter.low, value))}
             measured = rate({**point, **tried})
-            if measured > most * _WORTHWHILE:
-                best, most = tried, measured
+            if measured > best_rate * _WORTHWHILE:
+                best, best_rate = tried, measured
     except BudgetTooSmallError:
         pass
     return best

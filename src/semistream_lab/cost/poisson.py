@@ -33,19 +33,19 @@ def poisson_at_least_by_part(counts: Float64Array, means: Float64Array) -> Float
 
 
 def mixed_poisson_at_least(
-    counts: Float64Array, fixed: Float64Array, free: Float64Array, most: Float64Array
+    counts: Float64Array, fixed: Float64Array, free: Float64Array, max_times: Float64Array
 ) -> Float64Array:
     """Return the probability of at least so many events in a time that varies.
 
     `fixed` are the events of the part of the time that is always there, on average; another part is exponential, `free`
-    being the events of its mean, but ends after `most` times its mean at the latest.
+    being the events of its mean, but ends after `max_times` times its mean at the latest.
     """
     whole = np.ceil(counts)
     chances = poisson_at_least(whole, fixed)
     varied = np.flatnonzero(free > 1e-6)
     if len(varied):
-        whole, fixed, free, most = whole[varied], fixed[varied], free[varied], most[varied]
-        reach = np.minimum(most, _LONGEST_TIMES)
+        whole, fixed, free, max_times = whole[varied], fixed[varied], free[varied], max_times[varied]
+        reach = np.minimum(max_times, _LONGEST_TIMES)
         mixed = np.exp(-reach) * poisson_at_least(whole, fixed + free * reach)
         for node, weight in zip(*_NODES, strict=True):
             at = 0.5 * (node + 1) * reach

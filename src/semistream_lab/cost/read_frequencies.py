@@ -32,21 +32,21 @@ class PageReads:
     rates: Float64Array
     free: Float64Array
     """The time from read to read has a fixed part and one that is exponential, of this mean."""
-    most: Float64Array
+    max_times: Float64Array
     """After so many times its mean the exponential part ends at the latest."""
 
     @property
     def free_part(self) -> Float64Array:
         """The mean of the part that varies, as it ends, as a part of the time from read to read."""
-        part: Float64Array = self.rates * self.free * -np.expm1(-self.most)
+        part: Float64Array = self.rates * self.free * -np.expm1(-self.max_times)
         return part
 
     @property
     def memoryless(self) -> Float64Array:
         """How much reads come by chance: the variance of the time from read to read, as a part of its mean squared."""
-        beyond = np.exp(-self.most)
+        beyond = np.exp(-self.max_times)
         first = 1 - beyond
-        variance = 2 * (first - np.where(beyond > 0, self.most, 0.0) * beyond) - first * first
+        variance = 2 * (first - np.where(beyond > 0, self.max_times, 0.0) * beyond) - first * first
         part: Float64Array = np.clip((self.rates * self.free) ** 2 * variance, 0.0, 1.0)
         return part
 
@@ -57,7 +57,7 @@ class PageReads:
 
     def mixed(self, other: PageReads) -> PageReads:
         """Return the mean of two states."""
-        pairs = ((self.rates, other.rates), (self.free, other.free), (self.most, other.most))
+        pairs = ((self.rates, other.rates), (self.free, other.free), (self.max_times, other.max_times))
         return PageReads(*(0.5 * (mine + its) for mine, its in pairs))
 
     def mean(self, values: Float64Array) -> float:
@@ -90,12 +90,12 @@ class _Demand:
         return cls(share, count, group_of, ramp)
 
     def reads(
-        self, rates: Float64Array, free: Float64Array | None = None, most: Float64Array | None = None
+        self, rates: Float64Array, free: Float64Array | None = None, max_times: Float64Array | None = None
     ) -> PageReads:
         """Return the reads of single page groups, given those of each group's."""
         free = np.zeros(len(rates)) if free is None else free
-        most = np.zeros(len(rates)) if most is None else most
-        return PageReads(*(np.append(values, 0.0)[self.group_of] for values in (rates, free, most)))
+        max_times = np.zeros(len(rates)) if max_times is None else max_times
+        return PageReads(*(np.append(values, 0.0)[self.group_of] for values in (rates, free, max_times)))
 
     def tuples_per_read(self, rates: Float64Array) -> float:
         """Return the tuples per read."""
@@ -166,10 +166,10 @@ def _at_position(
     def cycles(age: float, chance: float) -> tuple[Float64Array, Float64Array]:
         """Return the mean of a cycle and of its square."""
         mean = 1 / (chance * share)
-        most = np.maximum(latest + 1 / share - age, 0.0)
-        beyond = np.exp(-most / mean)
+        longest = np.maximum(latest + 1 / share - age, 0.0)
+        beyond = np.exp(-longest / mean)
         first = mean * (1 - beyond)
-        second = 2 * mean * (first - most * beyond)
+        second = 2 * mean * (first - longest * beyond)
         return age + first, age * age + 2 * age * first + second
 
     def waiting(age: float, chance: float) -> float:
@@ -188,8 +188,8 @@ def _at_position(
 
     chance = float(np.exp(-where_rising_meets(all_waiting, slots, -3.0, 16.0, precision=1e-6)))
     age = age_for(chance)
-    most = np.maximum(latest + 1 / share - age, 0.0) * chance * share
-    return 1 / cycles(age, chance)[0], 1 / (chance * share), most
+    max_times = np.maximum(latest + 1 / share - age, 0.0) * chance * share
+    return 1 / cycles(age, chance)[0], 1 / (chance * share), max_times
 
 
 def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64Array:
@@ -203,8 +203,8 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
     """
     longest_lag = 2 * choice.eagerness * _MEAN_WHEN_ENTERING * slots
 
-    def settled(most: int) -> tuple[float, Float64Array]:
-        """Return the lag and the reads if the first `most` groups may be frequent."""
+    def settled(max_frequent: int) -> tuple[float, Float64Array]:
+        """Return the lag and the reads if the first `max_frequent` groups may be frequent."""
         share, count = demand.share, demand.count
         served = 2.0 * slots / float(count.sum())
         frequent = np.zeros(len(share), dtype=np.bool_)
@@ -216,7 +216,7 @@ def _due_frequent(demand: _Demand, slots: float, choice: DueFrequent) -> Float64
             matches = 1 + share * lag
             frequent = (matches + 3 * np.sqrt(matches) > choice.entry * served) & (share * period > served / 2)
             # Demand that starts again at nothing with each read shows too few matches on schedule.
-            frequent &= (period < lag) & (demand.ramp < _MAX_RAMP) & (np.arange(len(share)) < most)
+            frequent &= (period < lag) & (demand.ramp < _MAX_RAMP) & (np.arange(len(share)) < max_frequent)
             rates = np.where(frequent, 1 / period, share / (1 + share * lag))
             refined = demand.tuples_per_read(rates)
             if abs(refined - served) < 1e-4 * served:
@@ -257,14 +257,14 @@ def _oldest_and_youngest(demand: _Demand, slots: float) -> tuple[Float64Array, F
     """
     share, count = demand.share, demand.count
     served = 2.0 * slots / float(count.sum())
-    rates = free = most = share
+    rates = free = max_times = share
     for _ in range(_MAX_ROUNDS):
-        rates, free, most = _beside_hazard(demand, slots, share / (2 * served))
+        rates, free, max_times = _beside_hazard(demand, slots, share / (2 * served))
         refined = demand.tuples_per_read(rates)
         if abs(refined - served) < 1e-5 * served:
             break
         served = 0.5 * (served + refined)
-    return rates, free, most
+    return rates, free, max_times
 
 
 def _beside_hazard(

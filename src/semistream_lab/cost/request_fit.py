@@ -66,9 +66,9 @@ def _max_in_flight(measured: Sequence[RequestTime]) -> int:
     random = [request for request in measured if not request.sequential]
     smallest = min(request.size_bytes for request in random)
     steps = sorted((request for request in random if request.size_bytes == smallest), key=lambda step: step.in_flight)
-    most = steps[0]
+    best = steps[0]
     for step in steps[1:]:
-        if step.requests_per_second <= WORTHWHILE_GAIN * most.requests_per_second:
+        if step.requests_per_second <= WORTHWHILE_GAIN * best.requests_per_second:
             break
-        most = step
-    return most.in_flight
+        best = step
+    return best.in_flight

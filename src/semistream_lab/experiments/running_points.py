@@ -10,7 +10,7 @@ from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.flat_json import Scalar
-from semistream_lab.experiments.measuring import kinds
+from semistream_lab.experiments.measuring import kinds, wall_clock
 from semistream_lab.experiments.plan import Plan, PlannedPoint
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.results import ResultsFolder
@@ -147,8 +147,6 @@ def default_jobs() -> int:
 def run_point(point: Point, tables: Path) -> Row:
     """Measure a point on the clock that it wants."""
     if point.clock == "wall":
-        from semistream_lab.experiments.measuring import wall_clock
-
         return wall_clock.run(point, tables)
     return kinds.run(point)
 
@@ -199,8 +197,6 @@ def measure_and_save(point: Point, folder: ResultsFolder) -> str:
 
 
 def _build_tables(tasks: Sequence[Task], folder: ResultsFolder, report: Report | None) -> None:
-    from semistream_lab.experiments.measuring import wall_clock
-
     for rows in sorted({task.point.master_rows for task in tasks}):
         wall_clock.build_table(rows, folder.tables, partial(_tell_building, report, rows))
 

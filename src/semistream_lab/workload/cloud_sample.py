@@ -49,8 +49,8 @@ def write_sample(
     table of April. The same arguments give the same file.
     """
     path = Path(path)
-    count = whole_number("count", count, least=0)
-    stations = whole_number("stations", stations, least=1)
+    count = whole_number("count", count, minimum=0)
+    stations = whole_number("stations", stations, minimum=1)
     if stations >= _SHIP - FIRST_GENERATED_STATION:
         raise InvalidSettingError(
             f"There are numbers for {_SHIP - FIRST_GENERATED_STATION - 1} stations: ask for fewer."

@@ -74,7 +74,7 @@ def reports(
     A line is a report of 56 characters, or of 80 as in NDP-026C, of which the first 56 are read. Many reports share a
     longitude, so a master table of them is built with `key="longitude", on_duplicate="all"`.
     """
-    batch_rows = whole_number("batch_rows", batch_rows, least=1)
+    batch_rows = whole_number("batch_rows", batch_rows, minimum=1)
     files = [Path(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)]
     for file in files:
         if not file.is_file():

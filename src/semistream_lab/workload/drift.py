@@ -33,7 +33,7 @@ class DriftingKeys:
         self.key_count = keys.key_count
         self.stride = keys.stride
         self._keys = keys
-        self._period_tuples = whole_number("period_tuples", period_tuples, least=1)
+        self._period_tuples = whole_number("period_tuples", period_tuples, minimum=1)
         self._drift_share = None if drift_share is None else share_of_one("drift_share", drift_share)
         self._drawn = 0
 

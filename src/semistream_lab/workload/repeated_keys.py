@@ -30,7 +30,7 @@ class RepeatedKeys:
 
     def draw(self, count: int) -> Int64Array:
         """Return the next `count` keys."""
-        drawn = np.empty(whole_number("count", count, least=0), dtype=np.int64)
+        drawn = np.empty(whole_number("count", count, minimum=0), dtype=np.int64)
         done = 0
         while done < len(drawn):
             if not len(self._rest):

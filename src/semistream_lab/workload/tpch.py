@@ -100,7 +100,7 @@ def _is_complete(path: Path, row_count: int) -> bool:
 
 
 def _rows(path: Path, batch_rows: int) -> pa.RecordBatchReader:
-    batch_rows = whole_number("batch_rows", batch_rows, least=1)
+    batch_rows = whole_number("batch_rows", batch_rows, minimum=1)
     with ParquetFile(path) as file:
         # The files have views of strings, which neither joins nor Spark take.
         schema = pa.schema(

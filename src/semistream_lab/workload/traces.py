@@ -27,7 +27,7 @@ def record(workload: Workload, path: str | Path, tuples: int) -> int:
     each column. The file gets its name when it is complete. Memory: one chunk of 65,536 tuples.
     """
     path = Path(path)
-    tuples = whole_number("tuples", tuples, least=0)
+    tuples = whole_number("tuples", tuples, minimum=0)
     if not path.parent.is_dir():
         raise InvalidSettingError(f"There is no folder {path.parent} to record a trace in: make it first.")
     names = ["key", "arrival_seconds"] if workload.has_arrivals else ["key"]
@@ -75,7 +75,7 @@ class _TraceColumn:
 
     def read(self, count: int) -> Any:
         """Return the next `count` values, or as many as are left."""
-        count = whole_number("count", count, least=0)
+        count = whole_number("count", count, minimum=0)
         parts = [self._rest[:count]]
         self._rest = self._rest[count:]
         missing = count - len(parts[0])

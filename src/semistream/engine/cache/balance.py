@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.cache.cache_stage import ResizableCache
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.caching import best_cache_size
 
@@ -21,16 +21,16 @@ class MemoryBalance:
     """
 
     def __init__(
-        self, cache: CachedTuples, waiting: WaitingTuples, *, entry_bytes: float, waiting_bytes: float
+        self, cache: ResizableCache, waiting: WaitingTuples, *, entry_bytes: float, waiting_bytes: float
     ) -> None:
         self._cache = cache
         self._waiting = waiting
         self._entry_bytes = entry_bytes
         self._waiting_bytes = waiting_bytes
-        self._total_bytes = cache.cache.capacity * entry_bytes + waiting.capacity * waiting_bytes
-        self._least = max(64, int(_MIN_SHARE * self._total_bytes / entry_bytes))
-        self._most = max(self._least, int(_MAX_SHARE * self._total_bytes / entry_bytes))
-        self._wanted = min(cache.cache.capacity, max(self._least, int(_START * cache.cache.capacity)))
+        self._total_bytes = cache.capacity * entry_bytes + waiting.capacity * waiting_bytes
+        self._min_entries = max(64, int(_MIN_SHARE * self._total_bytes / entry_bytes))
+        self._max_entries = max(self._min_entries, int(_MAX_SHARE * self._total_bytes / entry_bytes))
+        self._wanted = min(cache.capacity, max(self._min_entries, int(_START * cache.capacity)))
         self._first = self._wanted
         self._was_sampled = False
         self._was_full = False
@@ -41,24 +41,24 @@ class MemoryBalance:
         """Move memory as was decided, as far as the tuples that wait allow it."""
         if self._cache.is_sampled != self._was_sampled:
             self._was_sampled = not self._was_sampled
-            self._wanted = self._least if self._was_sampled else self._first
-        wanted, cache = self._wanted, self._cache.cache
+            self._wanted = self._min_entries if self._was_sampled else self._first
+        wanted, cache = self._wanted, self._cache
         if wanted == cache.capacity:
             return
         slots = int((self._total_bytes - wanted * self._entry_bytes) / self._waiting_bytes)
         if wanted < cache.capacity:
-            with self._cache.guard:
-                self._cache.resize(wanted)
+            with cache.guard:
+                cache.resize(wanted)
             self._waiting.resize(slots)
             return
         self._waiting.capacity = slots  # no more may enter until so few wait
         if self._waiting.count <= slots:
             self._waiting.resize(slots)
-            with self._cache.guard:
-                self._cache.resize(wanted)
+            with cache.guard:
+                cache.resize(wanted)
 
     def _look(self, tuples: int) -> None:
-        cache = self._cache.cache
+        cache = self._cache
         is_full = self._wanted == cache.capacity == cache.count
         if is_full and self._was_full:
             self._wanted = best_cache_size(
@@ -66,7 +66,7 @@ class MemoryBalance:
                 tuples,
                 entry_bytes=self._entry_bytes,
                 total_bytes=self._total_bytes,
-                least=self._least,
-                most=self._most,
+                min_entries=self._min_entries,
+                max_entries=self._max_entries,
             )
         self._was_full = is_full and self._wanted <= cache.capacity

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.code_table import CodeTable
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.cache.tuple_cache_kernels import count_use, fill, put_elsewhere, take_out, vacate
 from semistream.engine.rows.row_sizes import count_within
 from semistream.engine.rows.slot_rows import SlotRows
@@ -25,18 +25,6 @@ _STEP = 8
 """One part in so many of the entries leaves when rows take too much, and may come back when they take less."""
 _ROWS_AT_ONCE = 8
 """Copies of rows that are handed out together take one part in so many of all rows' bytes."""
-
-
-@dataclass(frozen=True)
-class HotRows:
-    """Master tuples that a cache held, the most used ones first."""
-
-    codes: Int64Array
-    frequencies: Int32Array
-    rows: pa.RecordBatch | None
-    """The cached columns of each code; None if none are cached."""
-    absent_codes: Int64Array
-    """Keys that the master table does not have."""
 
 
 class TupleCache:
@@ -195,9 +183,9 @@ class TupleCache:
                 self._rows.put(slots, rows, new)
         return len(new)
 
-    def hottest(self, most: int, at_once: int = 16_384) -> Iterator[HotRows]:
-        """Yield up to `most` entries with copies of their rows, some `at_once`, the most used ones first."""
-        used = np.argsort(-self._frequencies[: self.count], kind="stable")[:most]
+    def hottest(self, max_count: int, at_once: int = 16_384) -> Iterator[HotRows]:
+        """Yield up to `max_count` entries with copies of their rows, some `at_once`, the most used ones first."""
+        used = np.argsort(-self._frequencies[: self.count], kind="stable")[:max_count]
         start = 0
         while start < len(used):
             chosen = used[start : start + at_once]
@@ -264,8 +252,8 @@ class TupleCache:
         # The fresh slots are not to be chosen again.
         victims = self._replacement.victims(count - fresh, self._frequencies[: self.count - fresh])
         overwritten = np.empty(len(victims), dtype=np.int64)
-        least = worth[fresh:] if self._replacement.keeps_better else _NOTHING
-        vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, least, overwritten))
+        min_worth = worth[fresh:] if self._replacement.keeps_better else _NOTHING
+        vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, min_worth, overwritten))
         self.evicted.add(overwritten[:vacated])
         self.evictions += vacated
         return np.concatenate([slots, victims[:vacated]]) if fresh else victims[:vacated]

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage, ResizableCache
+from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.cache.one_in import OneIn
-from semistream.engine.cache.tuple_cache import HotRows, TupleCache
+from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.group_reader import PageGroupReader
@@ -246,6 +247,15 @@ class CachedTuples(CacheStage):
         self.cache.age(halvings)
         self.cache.begin_window()
         self._windows = self._looked_at = 0
+
+    @property
+    def resizable(self) -> ResizableCache | None:
+        """The stage itself, unless rows have a fixed place in it or it has the whole table."""
+        return self if self.cache.rows is None and self._admission is not None else None
+
+    def uses_by_rank(self) -> Int64Array:
+        """Return how often entries were used in this window, those first that were worth most before it."""
+        return self.cache.uses_by_rank()
 
     def resize(self, capacity: int) -> None:
         """Let the cache hold another number of tuples."""

@@ -103,9 +103,9 @@ class Answer:
             return self._one_row_each(max(1, limit_bytes // matching.row_bytes), limit_bytes)
         return self._all_rows(max(1, limit_bytes // (matching.row_bytes + _PAIR_BYTES)), limit_bytes, self.pages)
 
-    def _one_row_each(self, most: int, limit_bytes: int) -> Piece:
+    def _one_row_each(self, max_rows: int, limit_bytes: int) -> Piece:
         """Make a piece where a tuple has at most one output row."""
-        tuples = self._tuples[self._at : self._at + most]
+        tuples = self._tuples[self._at : self._at + max_rows]
         if self.pages is not None and not self._matching.plan.keeps_matched:
             self._at += len(tuples)
             return Piece(self.source, _NONE, None, tuples, 0, _NONE)
@@ -122,10 +122,10 @@ class Answer:
         each_bytes = self._matching.stream_row_bytes if master is not None else self._matching.row_bytes
         return Piece(self.source, tuples, master, tuples, each_bytes * len(tuples) + stream_bytes + master_bytes, _NONE)
 
-    def _all_rows(self, most: int, limit_bytes: int, pages: PageSet) -> Piece:
+    def _all_rows(self, max_rows: int, limit_bytes: int, pages: PageSet) -> Piece:
         """Make a piece where a tuple may have several master rows, or none that has its key."""
         matching, first = self._matching, self._at
-        of, rows = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+        of, rows = np.empty(max_rows, dtype=np.int64), np.empty(max_rows, dtype=np.int64)
         count, after, within = _pair(pages.codes, pages.bounds, self._rows, first, self._within, of, rows)
         fitting = self.source.count_within(self._tuples[of[:count]], limit_bytes)
         if fitting < count:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import RLock
 
 import numpy as np
@@ -17,6 +17,7 @@ from semistream.core.keys import KeyCodec
 from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.output.answers import Answer, Matching
 from semistream.engine.output.output_plan import OutputPlan
+from semistream.engine.output.pending_rows import MadeRows, PendingRows
 from semistream.engine.rows.gather import concatenate
 from semistream.engine.rows.stream_rows import StreamRows
 from semistream.engine.rows.tuple_rows import ArrivedRows, TupleRows, WaitedRows
@@ -29,43 +30,6 @@ _AHEAD = 1.5
 """Output rows of so many batches are made at once; the others when these have been handed out."""
 _ROWS_WEIGHT = 0.1
 _NONE = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class _Made:
-    """Output rows that have been made, but for stream rows that are still in their slots."""
-
-    tuples: Int64Array
-    stream: pa.RecordBatch | None
-    """The stream rows; None if `tuples` are the slots that they are in."""
-    master: pa.RecordBatch | None
-    done: Int64Array
-    """The slots that are free when these rows have been taken out."""
-    size_bytes: int
-
-
-@dataclass
-class _Pending:
-    """What has been found and is not yet handed out: rows that have been made, by kind, and answers to make more of."""
-
-    waited: deque[_Made] = field(default_factory=deque)
-    arrived: deque[_Made] = field(default_factory=deque)
-    unmatched_waited: deque[_Made] = field(default_factory=deque)
-    unmatched_arrived: deque[_Made] = field(default_factory=deque)
-    unfinished: deque[Answer] = field(default_factory=deque)
-    size_bytes: int = 0
-    slots: int = 0
-
-    def queue(self, *, waited: bool, matched: bool) -> deque[_Made]:
-        """Return the rows of a kind."""
-        if matched:
-            return self.waited if waited else self.arrived
-        return self.unmatched_waited if waited else self.unmatched_arrived
-
-    def made(self) -> deque[_Made] | None:
-        """Return the rows of the first kind of which there are any."""
-        kinds = (self.waited, self.arrived, self.unmatched_waited, self.unmatched_arrived)
-        return next((rows for rows in kinds if rows), None)
 
 
 class Output:
@@ -95,7 +59,7 @@ class Output:
         self._max_slots = max_slots
         self.dead_letters = dead_letters
         self._lock = RLock()
-        self._pending = _Pending()
+        self._pending = PendingRows()
         self._held_bytes = 0
         """What has been made and not been handed out, be it pending or just on its way."""
         self._unfinished = 0
@@ -106,15 +70,9 @@ class Output:
         row_bytes = stream_rows.sizes.fixed_bytes
         self._matching = Matching(plan, codec, not (codec.exact and unique), verify, keys_at, row_bytes)
         self._mean_row_bytes = float(self._matching.row_bytes)
-        self.taken_columns = self.columns_of(plan, verify=verify)
+        self.taken_columns = plan.taken_columns(verify=verify)
         """The master columns that cached rows have: those of the output, then those that verify a match."""
         self._keys_in_taken = [self.taken_columns.index(name) for name in plan.master_keys] if verify else []
-
-    @staticmethod
-    def columns_of(plan: OutputPlan, *, verify: bool) -> tuple[str, ...]:
-        """Return the master columns that the output needs."""
-        needed = plan.master_columns if plan.how in ("inner", "left") else ()
-        return (*needed, *(name for name in plan.master_keys if verify and name not in needed))
 
     @property
     def is_due(self) -> bool:
@@ -150,7 +108,7 @@ class Output:
         if len(rows):
             self._add(Answer(self._matching, self._waited_rows, slots, pages, rows))
 
-    def _leave_unmatched(self, source: TupleRows, tuples: Int64Array, pending: _Pending | None = None) -> None:
+    def _leave_unmatched(self, source: TupleRows, tuples: Int64Array, pending: PendingRows | None = None) -> None:
         if not len(tuples):
             return
         if self._plan.keeps_unmatched:
@@ -216,7 +174,7 @@ class Output:
         elif master is not None:
             master = master.select(range(len(self._plan.master_columns)))
             size_bytes += master.nbytes
-        self._collect(_Made(_NONE, stream, master, _NONE, size_bytes), None, waited=False, matched=True)
+        self._collect(MadeRows(_NONE, stream, master, _NONE, size_bytes), None, waited=False, matched=True)
 
     def arrival_bytes(self, batch: pa.RecordBatch, stream_rows: Int64Array) -> Int64Array | int:
         """Return what the output row of each arriving tuple takes besides variable columns of the master table."""
@@ -243,7 +201,7 @@ class Output:
         if not (flush or self.is_due):
             return
         with self._lock:
-            pending, self._pending = self._pending, _Pending()
+            pending, self._pending = self._pending, PendingRows()
         while True:
             while made := pending.made():
                 yield self._assembled(made)
@@ -251,7 +209,7 @@ class Output:
                 return
             self._go_on(pending)
 
-    def _go_on(self, pending: _Pending) -> None:
+    def _go_on(self, pending: PendingRows) -> None:
         """Make rows of unfinished answers until they fill a batch."""
         pending.size_bytes = 0
         while pending.unfinished and pending.size_bytes < self._batch_bytes:
@@ -263,7 +221,7 @@ class Output:
             with self._released():
                 self._unfinished -= 1
 
-    def _assembled(self, made: deque[_Made]) -> pa.RecordBatch:
+    def _assembled(self, made: deque[MadeRows]) -> pa.RecordBatch:
         """Return one batch of the first rows of a kind."""
         parts = [made.popleft()]
         size_bytes = parts[0].size_bytes
@@ -294,7 +252,7 @@ class Output:
 
     # How rows are made.
 
-    def _add(self, answer: Answer, pending: _Pending | None = None) -> None:
+    def _add(self, answer: Answer, pending: PendingRows | None = None) -> None:
         """Make the rows of an answer, as many as there is room for; the others are made when they are handed out."""
         room_bytes = int(self.room_bytes)
         if pending is None and room_bytes > 0 and not self._pending.unfinished:
@@ -307,7 +265,7 @@ class Output:
             into.slots += answer.tuples_left if answer.source.waited else 0
             self._unfinished += 1
 
-    def _make(self, answer: Answer, limit_bytes: int, pending: _Pending | None) -> None:
+    def _make(self, answer: Answer, limit_bytes: int, pending: PendingRows | None) -> None:
         """Make rows of an answer, for what is on its way to be handed out or else for what is pending."""
         piece = answer.piece(limit_bytes)
         source, matched = piece.source, answer.pages is not None
@@ -315,14 +273,14 @@ class Output:
             if source.waited and len(piece.done):
                 self._free_later(piece.done, pending)
         elif source.waited:
-            made = _Made(piece.tuples, None, piece.master, piece.done, piece.size_bytes)
+            made = MadeRows(piece.tuples, None, piece.master, piece.done, piece.size_bytes)
             self._collect(made, pending, waited=True, matched=matched)
         else:
-            made = _Made(_NONE, source.take(piece.tuples), piece.master, _NONE, piece.size_bytes)
+            made = MadeRows(_NONE, source.take(piece.tuples), piece.master, _NONE, piece.size_bytes)
             self._collect(made, pending, waited=False, matched=matched)
         self._leave_unmatched(source, piece.unmatched, pending)
 
-    def _free_later(self, slots: Int64Array, pending: _Pending | None) -> None:
+    def _free_later(self, slots: Int64Array, pending: PendingRows | None) -> None:
         """Free slots once the rows have been handed out that were made of them before."""
         with self._lock:
             waited = (self._pending if pending is None else pending).waited
@@ -331,7 +289,7 @@ class Output:
                 return
         self._rows.free(slots)
 
-    def _collect(self, made: _Made, pending: _Pending | None, *, waited: bool, matched: bool) -> None:
+    def _collect(self, made: MadeRows, pending: PendingRows | None, *, waited: bool, matched: bool) -> None:
         with self._lock:
             into = self._pending if pending is None else pending
             into.queue(waited=waited, matched=matched).append(made)

@@ -37,6 +37,11 @@ class OutputPlan:
         """Whether stream rows without a match are in the output."""
         return self.how in ("left", "anti")
 
+    def taken_columns(self, *, verify: bool) -> tuple[str, ...]:
+        """Return the master columns that are taken for the output, then those that `verify` a match and are not."""
+        needed = self.master_columns if self.how in ("inner", "left") else ()
+        return (*needed, *(name for name in self.master_keys if verify and name not in needed))
+
     def assemble(self, stream: pa.RecordBatch, master: pa.RecordBatch | None) -> pa.RecordBatch:
         """Return output rows; without master rows the master's columns are null."""
         columns = [
@@ -122,8 +127,8 @@ def check_join_type(how: str) -> None:
 
 
 def _only_column(schema: pa.Schema, name: str, where: str) -> None:
-    found = schema.names.count(name)
-    if found == 0:
+    count = schema.names.count(name)
+    if count == 0:
         raise UnknownColumnError(f"The {where} has no column {name!r}: it has {', '.join(schema.names)}.")
-    if found > 1:
-        raise NameClashError(f"The {where} has {found} columns named {name!r}: rename all but one.")
+    if count > 1:
+        raise NameClashError(f"The {where} has {count} columns named {name!r}: rename all but one.")

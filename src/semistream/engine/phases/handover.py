@@ -11,7 +11,7 @@ import numpy as np
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock
 from semistream.core.costs import CostProfile, Operations
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.phases.entrance import Entrance
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.waiting.waiting_tuples import WaitingTuples

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
-from semistream.core.clock import ModelClock
 from semistream.core.costs import NO_COSTS
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.loop_parts import LoopParts
 from semistream.engine.output.output import Output
 from semistream.engine.phases.arrivals import split_arrivals
@@ -40,7 +39,8 @@ class StreamPhase:
         self._output = parts.output
         self._rows = parts.stream_rows
         self._has_master_rows = parts.reader.page_group_count > 0
-        costs = parts.clock.costs if isinstance(parts.clock, ModelClock) else NO_COSTS
+        model = parts.clock.model
+        costs = model.costs if model is not None else NO_COSTS
         self._costs = costs
         self._entry_seconds = entrance.entry_seconds(costs)
         self._hit_seconds = costs.take_seconds + costs.probe_seconds + costs.output_seconds
@@ -195,7 +195,7 @@ class StreamPhase:
             operations.probes, operations.outputs = consumed, hits
         self._use(chunk, consumed)
         self._clock.charge(operations)
-        return self._costs.seconds(operations) if self._clock.is_model else self._clock.now() - before
+        return self._costs.seconds(operations) if self._clock.model is not None else self._clock.now() - before
 
     def _use(self, chunk: Chunk, count: int) -> None:
         self._stats.tuples_in += count

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stages import CacheStage
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.reading.page_look_up import PageRowReader
 from semistream.engine.rows.merged_rows import NOWHERE, MergedRows, found_place
 from semistream.engine.rows.row_sizes import cuts

@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array
-from semistream.core.clock import Clock, ModelClock
+from semistream.core.clock import Clock
 from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
 from semistream.engine.reading.page_groups import PageGroups, Runs
@@ -110,9 +110,10 @@ class PageGroupReader:
         pages = self._store.read(first, last)
         size_bytes = self._store.ranges_bytes(first, last)
         self._count(len(first), int((last - first).sum()) + len(first), size_bytes)
-        if isinstance(self._clock, ModelClock):
-            latencies = len(first) / min(in_flight, self._clock.costs.max_in_flight)
-            self._clock.charge(
+        model = self._clock.model
+        if model is not None:
+            latencies = len(first) / min(in_flight, model.costs.max_in_flight)
+            model.charge(
                 Operations(
                     seeks=0 if continued else latencies,
                     continuations=latencies if continued else 0,

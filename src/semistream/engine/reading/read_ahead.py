@@ -11,7 +11,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from semistream.core.arrays import Int64Array
-from semistream.core.clock import Clock, ModelClock
+from semistream.core.clock import Clock
 from semistream.engine.reading.disk_time import DiskTime
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
@@ -65,7 +65,7 @@ class ReadAhead:
         self.reads = reads
         """How many reads that follow the caller should know."""
         self._reader = reader
-        self._disk = DiskTime(clock) if isinstance(clock, ModelClock) else None
+        self._disk = DiskTime(clock.model) if clock.model is not None else None
         self._in_flight = in_flight
         self._costs = costs
         self._loaders = Loaders(max(in_flight, buffers))

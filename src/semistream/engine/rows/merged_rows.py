@@ -36,21 +36,21 @@ class MergedRows:
     A place is a slot of the cache, NOWHERE, or what `found_place` says. Each column is gathered by one loop from both.
     """
 
-    def __init__(self, schema: pa.Schema, cached: SlotRows | None, found: tuple[FoundColumn, ...]) -> None:
+    def __init__(self, schema: pa.Schema, cached: SlotRows | None, found_columns: tuple[FoundColumn, ...]) -> None:
         self.schema = schema
-        self._found = found
+        self._found_columns = found_columns
         self._cached = [cached.column(index) if cached is not None else None for index in range(len(schema))]
         self._slots = cached
 
     def take(self, places: Int64Array, columns: range | list[int] | None = None) -> list[pa.Array]:
         """Return some columns, or all of them, of the rows at these places."""
-        wanted = range(len(self._found)) if columns is None else columns
+        wanted = range(len(self._found_columns)) if columns is None else columns
         return [self._column(index, places) for index in wanted]
 
     def variable_bytes(self, places: Int64Array) -> Int64Array | None:
         """Return what each row takes beyond values of fixed width; None if no column takes more."""
         total: Int64Array | None = None
-        for index, column in enumerate(self._found):
+        for index, column in enumerate(self._found_columns):
             if isinstance(column, FixedValues):
                 continue
             sizes = self._sizes(index, column, places)
@@ -66,10 +66,10 @@ class MergedRows:
     @property
     def fixed_bytes(self) -> int:
         """What a row takes in values of fixed width, in bits that say what is null, and in offsets."""
-        return sum(column.width + 1 if isinstance(column, FixedValues) else 5 for column in self._found)
+        return sum(column.width + 1 if isinstance(column, FixedValues) else 5 for column in self._found_columns)
 
     def _column(self, index: int, places: Int64Array) -> pa.Array:
-        column, cached = self._found[index], self._cached[index]
+        column, cached = self._found_columns[index], self._cached[index]
         data_type = self.schema.field(index).type
         if isinstance(column, FixedValues):
             assert cached is None or isinstance(cached, FixedColumn)
@@ -110,26 +110,26 @@ class MergedRows:
         return (pa.concat_arrays(parts) if len(parts) > 1 else parts[0]).take(indices)
 
 
-def _fixed(data_type: pa.DataType, found: FixedValues, cached: FixedColumn | None, places: Int64Array) -> pa.Array:
-    count, width = len(places), found.width
+def _fixed(data_type: pa.DataType, of_found: FixedValues, cached: FixedColumn | None, places: Int64Array) -> pa.Array:
+    count, width = len(places), of_found.width
     out = np.empty(count * width, dtype=np.uint8)
     memory, place, stride = cached.memory if cached is not None else (_NO_BYTES, 0, 0)
-    _gather_fixed(memory, place, stride, found.values, width, places, out)
+    _gather_fixed(memory, place, stride, of_found.values, width, places, out)
     valid = np.empty(count, dtype=np.uint8)
     of_cached = cached.valid if cached is not None and cached.valid is not None else _NO_BYTES
-    nulls = int(_gather_valid(of_cached, found.valid if found.valid is not None else _NO_BYTES, places, valid))
+    nulls = int(_gather_valid(of_cached, of_found.valid if of_found.valid is not None else _NO_BYTES, places, valid))
     data = np.packbits(out, bitorder="little") if pa.types.is_boolean(data_type) else out
     return pa.Array.from_buffers(data_type, count, [_bitmap(valid, nulls), pa.py_buffer(data)], nulls)
 
 
-def _bytes(data_type: pa.DataType, found: ByteValues, cached: BytesColumn | None, places: Int64Array) -> pa.Array:
+def _bytes(data_type: pa.DataType, of_found: ByteValues, cached: BytesColumn | None, places: Int64Array) -> pa.Array:
     large = pa.types.is_large_string(data_type) or pa.types.is_large_binary(data_type)
     heap, starts, lengths = cached.parts if cached is not None else (_NO_BYTES, _NO_STARTS, _NO_LENGTHS)
     offsets = np.empty(len(places) + 1, dtype=np.int64 if large else np.int32)
     valid = np.empty(len(places), dtype=np.uint8)
-    total, nulls = _string_offsets(lengths, found.lengths, places, offsets, valid)
+    total, nulls = _string_offsets(lengths, of_found.lengths, places, offsets, valid)
     data = np.empty(int(total), dtype=np.uint8)
-    _copy_strings(heap, starts, found.heap, found.starts, places, offsets, data)
+    _copy_strings(heap, starts, of_found.heap, of_found.starts, places, offsets, data)
     buffers = [_bitmap(valid, int(nulls)), pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(data_type, len(places), buffers, int(nulls))
 
@@ -140,7 +140,7 @@ def _bitmap(valid: UInt8Array, nulls: int) -> pa.Buffer | None:
 
 @kernel
 def _gather_fixed(
-    memory: UInt8Array, at: int, stride: int, found: UInt8Array, width: int, places: Int64Array, out: UInt8Array
+    memory: UInt8Array, at: int, stride: int, of_found: UInt8Array, width: int, places: Int64Array, out: UInt8Array
 ) -> None:
     # A copy of a size that the compiler knows is one instruction; any other is a call.
     if width == 8:
@@ -149,7 +149,7 @@ def _gather_fixed(
             if place >= 0:
                 copy_bytes(out, index * 8, memory, place * stride + at, 8)
             elif place < NOWHERE:
-                copy_bytes(out, index * 8, found, (_FIRST_FOUND - place) * 8, 8)
+                copy_bytes(out, index * 8, of_found, (_FIRST_FOUND - place) * 8, 8)
             else:
                 out[index * 8 : index * 8 + 8] = 0
     elif width == 4:
@@ -158,7 +158,7 @@ def _gather_fixed(
             if place >= 0:
                 copy_bytes(out, index * 4, memory, place * stride + at, 4)
             elif place < NOWHERE:
-                copy_bytes(out, index * 4, found, (_FIRST_FOUND - place) * 4, 4)
+                copy_bytes(out, index * 4, of_found, (_FIRST_FOUND - place) * 4, 4)
             else:
                 out[index * 4 : index * 4 + 4] = 0
     else:
@@ -167,13 +167,13 @@ def _gather_fixed(
             if place >= 0:
                 copy_bytes(out, index * width, memory, place * stride + at, width)
             elif place < NOWHERE:
-                copy_bytes(out, index * width, found, (_FIRST_FOUND - place) * width, width)
+                copy_bytes(out, index * width, of_found, (_FIRST_FOUND - place) * width, width)
             else:
                 out[index * width : index * width + width] = 0
 
 
 @kernel
-def _gather_valid(cached: UInt8Array, found: UInt8Array, places: Int64Array, valid: UInt8Array) -> int:
+def _gather_valid(cached: UInt8Array, of_found: UInt8Array, places: Int64Array, valid: UInt8Array) -> int:
     nulls = 0
     for index in range(places.shape[0]):
         place = places[index]
@@ -182,8 +182,8 @@ def _gather_valid(cached: UInt8Array, found: UInt8Array, places: Int64Array, val
             if cached.shape[0]:
                 is_valid = cached[place]
         elif place < NOWHERE:
-            if found.shape[0]:
-                is_valid = found[_FIRST_FOUND - place]
+            if of_found.shape[0]:
+                is_valid = of_found[_FIRST_FOUND - place]
         else:
             is_valid = np.uint8(0)
         valid[index] = is_valid
@@ -193,20 +193,20 @@ def _gather_valid(cached: UInt8Array, found: UInt8Array, places: Int64Array, val
 
 
 @kernel
-def _lengths(cached: Int32Array, found: Int32Array, places: Int64Array, sizes: Int64Array) -> None:
+def _lengths(cached: Int32Array, of_found: Int32Array, places: Int64Array, sizes: Int64Array) -> None:
     for index in range(places.shape[0]):
         place = places[index]
         length = np.int64(0)
         if place >= 0:
             length = np.int64(cached[place])
         elif place < NOWHERE:
-            length = np.int64(found[_FIRST_FOUND - place])
+            length = np.int64(of_found[_FIRST_FOUND - place])
         sizes[index] = max(np.int64(0), length)
 
 
 @kernel
 def _string_offsets(
-    cached: Int32Array, found: Int32Array, places: Int64Array, offsets: Any, valid: UInt8Array
+    cached: Int32Array, of_found: Int32Array, places: Int64Array, offsets: Any, valid: UInt8Array
 ) -> tuple[Any, Any]:
     total = np.int64(0)
     nulls = 0
@@ -217,7 +217,7 @@ def _string_offsets(
         if place >= 0:
             length = np.int64(cached[place])
         elif place < NOWHERE:
-            length = np.int64(found[_FIRST_FOUND - place])
+            length = np.int64(of_found[_FIRST_FOUND - place])
         valid[index] = length >= 0
         if length >= 0:
             total += length

@@ -9,7 +9,7 @@ import pyarrow as pa
 from semistream.core.budget import MemoryBudget, format_bytes
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.rows.slot_rows import SlotRows
-from semistream.engine.sizing.sizing import fitting_tuples
+from semistream.engine.sizing.real_accounting import fitting_tuples
 from semistream.engine.sizing.table_sizes import variable_bytes
 from semistream.store.contract import MasterStore
 

@@ -19,14 +19,14 @@ class SteadyAgeing:
 
     Frequencies near the border of the cache are small, so a short memory sees little but noise; a long one keeps what
     was hot before a change. So the windows between two halvings double while the share of tuples that the cache answers
-    is steady, up to `most` of them, and halve when it falls a little. When it falls by a tenth, the stream has changed:
-    counts are then brought down to what they would be had they been halved all the time, and to nothing when it falls
-    by a quarter.
+    is steady, up to `max_windows` of them, and halve when it falls a little. When it falls by a tenth, the stream has
+    changed: counts are then brought down to what they would be had they been halved all the time, and to nothing when
+    it falls by a quarter.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = max(1, most)
-        self._least = self._between = min(_MIN_BETWEEN, self._most)
+    def __init__(self, max_windows: int) -> None:
+        self._max_between = max(1, max_windows)
+        self._min_between = self._between = min(_MIN_BETWEEN, self._max_between)
         self._since = 0
         self._usual = 0.0
         self._last = 0.0
@@ -39,21 +39,21 @@ class SteadyAgeing:
         noise = _SIGNIFICANT * sqrt(self._usual * (1 - self._usual) / max(1, tuples))
         if share < _CHANGED * self._usual - noise:
             much = share < _CHANGED_MUCH * self._usual
-            halvings = _ALL if much else (self._between // self._least).bit_length()
-            self._between = min(self._most, _BETWEEN_WHEN_NEW) if much else self._least
+            halvings = _ALL if much else (self._between // self._min_between).bit_length()
+            self._between = min(self._max_between, _BETWEEN_WHEN_NEW) if much else self._min_between
             self._since, self._usual, self._last = 0, share, share
             self._steady_windows = 0
             return halvings
         steady = abs(share - self._last) <= _STEADY * share + noise
         self._steady_windows = self._steady_windows + 1 if steady else 0
         if share < _WORSE * self._usual - noise:
-            self._between = max(self._least, self._between // 2)
+            self._between = max(self._min_between, self._between // 2)
         self._usual, self._last = max(share, 0.99 * self._usual), share
         if self._since < self._between:
             return 0
         self._since = 0
         if steady:
-            self._between = min(self._most, 2 * self._between)
+            self._between = min(self._max_between, 2 * self._between)
         return 1
 
     @property

@@ -27,7 +27,7 @@ class BlockUtility:
         """Let older merits count less, so that a drifting stream is followed."""
         self._utility *= self._ageing
 
-    def least(self, page_groups: Int64Array) -> int:
+    def least_useful(self, page_groups: Int64Array) -> int:
         """Return the block of least utility among `page_groups`."""
         return int(page_groups[int(self._utility[page_groups].argmin())])
 

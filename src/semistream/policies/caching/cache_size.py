@@ -14,7 +14,7 @@ _WORTH_A_MOVE = 1.1
 
 
 def best_cache_size(
-    uses_by_rank: Int64Array, tuples: int, *, entry_bytes: float, total_bytes: float, least: int, most: int
+    uses_by_rank: Int64Array, tuples: int, *, entry_bytes: float, total_bytes: float, min_entries: int, max_entries: int
 ) -> int:
     """Return the number of entries that lets most tuples be served in a given memory.
 
@@ -30,7 +30,7 @@ def best_cache_size(
     if not count or not tuples:
         return count
     rates = np.empty(_SIZES + 1)
-    smallest, largest = _good_sizes(uses_by_rank, tuples, entry_bytes, total_bytes, least, most, rates)
+    smallest, largest = _good_sizes(uses_by_rank, tuples, entry_bytes, total_bytes, min_entries, max_entries, rates)
     return count if smallest <= count <= largest < _WORTH_A_MOVE * count else int(largest)
 
 
@@ -40,8 +40,8 @@ def _good_sizes(
     tuples: int,
     entry_bytes: float,
     total_bytes: float,
-    least: int,
-    most: int,
+    min_entries: int,
+    max_entries: int,
     rates: Float64Array,
 ) -> tuple[int, int]:
     """Return the smallest and the largest of the sizes that serve about as many tuples as the best."""
@@ -54,7 +54,7 @@ def _good_sizes(
     for step in range(_SIZES + 1):
         size = _size(count, step)
         rates[step] = 0.0
-        if size == count or min(least, count) <= size <= most:
+        if size == count or min(min_entries, count) <= size <= max_entries:
             served = (total_bytes - size * entry_bytes) / max(1.0, tuples - _answered(answered, size))
             rates[step] = served
             best = max(best, served)

@@ -19,24 +19,24 @@ class WithinDeadline(Refill):
     def __init__(self, deadline_seconds: float, first: int) -> None:
         super().__init__()
         self._deadline_seconds = deadline_seconds
-        self.most = max(1, first)
+        self.max_waiting = max(1, first)
         """How many tuples may wait."""
         self._left = 0
         self._longest_seconds = 0.0
 
     def room(self, queue: Queue, taken: int) -> int:
         """Return what is left of the tuples that may wait."""
-        return min(super().room(queue, taken), self.most - queue.count)
+        return min(super().room(queue, taken), self.max_waiting - queue.count)
 
     def answered(self, count: int, longest_wait_seconds: float, queue: Queue) -> None:
         """Let more or fewer tuples wait."""
         self._left += count
         self._longest_seconds = max(self._longest_seconds, longest_wait_seconds)
         is_late = self._longest_seconds > _LATE * self._deadline_seconds
-        if self._left < self.most and not is_late:
+        if self._left < self.max_waiting and not is_late:
             return
         if is_late:
-            self.most = max(1, int(self.most * _FEWER))
+            self.max_waiting = max(1, int(self.max_waiting * _FEWER))
         elif self._longest_seconds < _EARLY * self._deadline_seconds:
-            self.most = min(queue.capacity, int(self.most * _MORE) + 1)
+            self.max_waiting = min(queue.capacity, int(self.max_waiting * _MORE) + 1)
         self._left, self._longest_seconds = 0, 0.0

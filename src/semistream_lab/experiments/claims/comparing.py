@@ -28,15 +28,15 @@ _WORDS: dict[str, Callable[[float], str]] = {
 class Lead:
     """How far one series is ahead of its best rival where it is least so."""
 
-    least: float
-    most: float
+    min_ratio: float
+    max_ratio: float
     rival: str
     place: float
 
     @property
     def is_ahead(self) -> bool:
         """Whether it is ahead everywhere."""
-        return self.least > 1
+        return self.min_ratio > 1
 
 
 def place(evidence: Evidence, experiment: str, x: float) -> str:
@@ -55,8 +55,8 @@ def lead(
         best = max(rivals, key=lambda rival: evidence.value(experiment, rival, x))
         ratio = evidence.value(experiment, winner, x) / evidence.value(experiment, best, x)
         ratios.append((ratio, best, x))
-    least, rival, worst = min(ratios)
-    return Lead(least, max(ratios)[0], rival, worst)
+    min_ratio, rival, worst = min(ratios)
+    return Lead(min_ratio, max(ratios)[0], rival, worst)
 
 
 def best_everywhere(
@@ -64,7 +64,7 @@ def best_everywhere(
 ) -> Finding:
     """Judge that one series is ahead of all others at every place."""
     ahead = lead(evidence, experiment, winner, rivals, where)
-    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the best rival"
+    measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the best rival"
     where_least = place(evidence, experiment, ahead.place)
     reason = f"At {where_least} {explained(evidence, experiment, winner, ahead.rival, ahead.place)}."
     return decided(ahead.is_ahead, f"{measured}, least at {where_least}", reason)

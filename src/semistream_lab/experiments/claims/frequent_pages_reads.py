@@ -81,7 +81,7 @@ def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
     priced=False,
 )
 def matches_grow_linearly(evidence: Evidence) -> Finding:
-    least, most, shortest, longest, correlation = (
+    lowest, highest, shortest, longest, correlation = (
         evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
         for name in (
             "min_matches_per_expected",
@@ -92,10 +92,10 @@ def matches_grow_linearly(evidence: Evidence) -> Finding:
         )
     )
     measured = (
-        f"{least:.3f} to {most:.3f} of what is expected, for intervals of {shortest:.0f} to {longest:.0f} tuples; "
+        f"{lowest:.3f} to {highest:.3f} of what is expected, for intervals of {shortest:.0f} to {longest:.0f} tuples; "
         f"correlation {correlation:.3f}"
     )
-    return Finding(least >= 1 - _LINEAR and most <= 1 + _LINEAR, measured)
+    return Finding(lowest >= 1 - _LINEAR and highest <= 1 + _LINEAR, measured)
 
 
 @claim(

@@ -146,7 +146,7 @@ def best_at_every_skew(evidence: Evidence) -> Finding:
 )
 def gain_grows_with_skew(evidence: Evidence) -> Finding:
     xs = evidence.xs("hybrid-7e")
-    gains = [lead(evidence, "hybrid-7e", _H, where=[x]).least for x in xs]
+    gains = [lead(evidence, "hybrid-7e", _H, where=[x]).min_ratio for x in xs]
     holds = rises(gains, _NOISE) and gains[-1] >= 1.05 * gains[0]
     first, last = (per_read(evidence, "hybrid-7e", _H, x)[0] for x in (xs[0], xs[-1]))
     reason = (

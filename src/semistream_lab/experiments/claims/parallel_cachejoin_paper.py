@@ -85,8 +85,8 @@ def optimised_is_best_over_rows(evidence: Evidence) -> Finding:
 )
 def optimised_is_far_ahead_over_memory(evidence: Evidence) -> Finding:
     ahead = lead(evidence, "op-6b", _OP)
-    holds = ahead.least >= _WIDE
-    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the best rival"
+    holds = ahead.min_ratio >= _WIDE
+    measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the best rival"
     reason = f"Least at {place(evidence, 'op-6b', ahead.place)}: {_why_not_twice(evidence)}"
     return Finding(holds, measured, "" if holds else reason)
 
@@ -170,7 +170,7 @@ def _ahead(evidence: Evidence, experiment: str, winner: str) -> Finding:
             "there than what runs side by side saves."
         )
         finding = Finding(finding.holds, finding.measured, f"{finding.reason} {lost}")
-    if abs(ahead.least - 1) > noise:
+    if abs(ahead.min_ratio - 1) > noise:
         return finding
     note = (
         f"At {place(evidence, experiment, ahead.place)} the two differ by less than their 95% intervals (±{noise:.0%} "

@@ -82,8 +82,8 @@ def the_pinned_part_is_cheap(evidence: Evidence) -> Finding:
 )
 def hybridjoin_is_slightly_above(evidence: Evidence) -> Finding:
     ahead = lead(evidence, "x-3a", _H, (_M, _R))
-    holds = ahead.is_ahead and ahead.most < 1.5
-    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the better of the two"
+    holds = ahead.is_ahead and ahead.max_ratio < 1.5
+    measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the better of the two"
     reason = f"At {place(evidence, 'x-3a', ahead.place)} {explained(evidence, 'x-3a', _H, ahead.rival, ahead.place)}."
     return decided(holds, measured, reason)
 
@@ -170,7 +170,7 @@ def best_at_every_skew(evidence: Evidence) -> Finding:
 
 def _gains(evidence: Evidence, low: float, high: float) -> list[float]:
     """Return X-HYBRIDJOIN's rate divided by the best rival's, at the exponents of a range."""
-    return [lead(evidence, "x-3c", _X, where=[x]).least for x in evidence.xs("x-3c") if low <= x <= high]
+    return [lead(evidence, "x-3c", _X, where=[x]).min_ratio for x in evidence.xs("x-3c") if low <= x <= high]
 
 
 def _what_pinning_does(evidence: Evidence, *exponents: float) -> str:

@@ -195,7 +195,7 @@ def model_over_the_pinned_part(evidence: Evidence) -> Finding:
 
 def _tuned_is_above(evidence: Evidence, experiment: str) -> Finding:
     ahead = lead(evidence, experiment, "tuned", ("untuned",))
-    measured = f"{ahead.least:.2f} to {ahead.most:.2f} times the untuned rate"
+    measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the untuned rate"
     where = place(evidence, experiment, ahead.place)
     reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', ahead.place)}."
     return decided(ahead.is_ahead, measured, reason)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import BudgetTooSmallError
 from semistream_lab.cost import predict, tune
-from semistream_lab.experiments.measuring import rates
+from semistream_lab.experiments.measuring import rates, service_rates
 from semistream_lab.experiments.point import Point, Row, Scalar
 
 NEAR_BEST = 0.9
@@ -36,12 +36,12 @@ def run(point: Point) -> Row:
     A column `rate_NAME` is measured, a column `expected_NAME` is the model's.
     """
     candidates = sorted(_candidates(point), key=lambda one: -one.expected_rate)
-    least = NEAR_BEST * candidates[0].expected_rate
+    min_rate = NEAR_BEST * candidates[0].expected_rate
     measured: dict[str, Row] = {}
     for number, one in enumerate(candidates):
-        if number < _FEWEST_MEASURED or one.expected_rate >= least:
+        if number < _FEWEST_MEASURED or one.expected_rate >= min_rate:
             alone = replace(point, kind="rate", algorithm=one.algorithm, parameters=one.parameters, tuned=False)
-            measured[one.algorithm] = rates.run(alone)
+            measured[one.algorithm] = service_rates.run(alone)
     best = max(measured, key=lambda name: float(measured[name]["service_rate"] or 0))
     row: dict[str, Scalar] = {"best": best, **measured[best]}
     row |= {f"rate_{name}": results["service_rate"] for name, results in measured.items()}

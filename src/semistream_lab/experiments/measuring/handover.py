@@ -44,7 +44,7 @@ def run(point: Point) -> Row:
         seed=point.seed,
         parameters=rates.parameters_of(point),
     )
-    chunks = rates.workload(point).chunks(assembly.chunk_rows)
+    chunks = rates.workload(point).chunks(assembly.sizes.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     handover = loop.handover
     if handover is None:

@@ -137,7 +137,7 @@ def _run_one(point: Point, algorithm: str, name: str, layout: Layout) -> tuple[J
     """Run until the queue has been filled and emptied as often as the point says; what fills it is not counted."""
     clock = ModelClock(rates.costs_of(point))
     assembly, log = _assembly(point, algorithm, clock)
-    chunks = _workload(point, name, layout).chunks(assembly.chunk_rows)
+    chunks = _workload(point, name, layout).chunks(assembly.sizes.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     rounds = loop.rounds()
     slots = layout.waiting_slots

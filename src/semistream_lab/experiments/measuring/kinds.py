@@ -16,13 +16,13 @@ from semistream_lab.experiments.measuring import (
     page_reads,
     page_use,
     pinned_part,
-    rates,
+    service_rates,
     switching,
 )
 from semistream_lab.experiments.point import Point, Row
 
 _KINDS: dict[str, Callable[[Point], Row]] = {
-    "rate": rates.run,
+    "rate": service_rates.run,
     "arrivals": at_arrival_rate.run,
     "generator": generator.run,
     "hard-inputs": hard_inputs.run,

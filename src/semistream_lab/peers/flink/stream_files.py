@@ -26,15 +26,15 @@ def write_stream(folder: Path, name: str, situation: Situation, first_row: int, 
     hidden.replace(folder / name)
 
 
-def rows_to_fill(situation: Situation, first_row: int, cached_rows: int, most: int) -> int:
+def rows_to_fill(situation: Situation, first_row: int, cached_rows: int, max_rows: int) -> int:
     """Return after how many rows of the stream so many different keys were seen, at most `most`.
 
     A cache that could hold nearly all master rows would wait for the rarest of them: nine tenths are enough.
     """
     wanted = min(cached_rows, situation.master_rows * 9 // 10)
     seen = np.zeros(situation.master_rows, dtype=np.bool_)
-    for start in range(0, most, _CHUNK_ROWS):
+    for start in range(0, max_rows, _CHUNK_ROWS):
         seen[stream_keys(situation, np.arange(first_row + start, first_row + start + _CHUNK_ROWS))] = True
         if int(seen.sum()) >= wanted:
-            return min(start + _CHUNK_ROWS, most)
-    return most
+            return min(start + _CHUNK_ROWS, max_rows)
+    return max_rows

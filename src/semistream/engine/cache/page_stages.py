@@ -1,163 +1,22 @@
-"""Ways to answer stream tuples from master data in memory, as stages of the loop."""
+"""Whole page groups in memory that answer stream tuples, as stages of the loop."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
-from semistream.core.stats import JoinStats
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.resident_pages import ResidentPages
-from semistream.engine.cache.tuple_cache import HotRows
 from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.matching import match
-from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
 from semistream.policies.caching import BlockUtility
 from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
-
-_HOLDS_PAGES = "this stage holds pages"
-
-
-class CacheStage(ABC):
-    """Answers tuples without a read.
-
-    `probe` and `answer` come from the thread that takes tuples in, `after_read` from the one that reads; `guard` is
-    held around each of them.
-    """
-
-    probes_on_arrival = True
-    counts_frequencies = False
-    """Each row of a page group read costs a look at its frequency (c_F)."""
-    answers_by_code = False
-    """Whether key codes alone lead to answers, so that `count_use`, `is_absent`, `rows` and `learn` may be called."""
-    loaded = False
-    """Whether `load` has been called; a stage may serve several runs of a join, one after the other."""
-
-    @property
-    def guard(self) -> AbstractContextManager[Any]:
-        """The lock, if two threads use the stage."""
-        return nullcontext()
-
-    @abstractmethod
-    def load(self, reader: PageGroupReader) -> None:
-        """Read what must be in memory before the first tuple comes."""
-
-    def decide_to_look(self) -> bool:
-        """Decide whether to probe the next tuples; if not, all of them wait."""
-        return self.probes_on_arrival
-
-    def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
-        """Return for each tuple where its answer is, or -1."""
-        raise AssertionError("this stage does not probe on arrival")
-
-    def answerable(self, slots: Int64Array, each_bytes: Int64Array | int, limit_bytes: float) -> int:  # noqa: ARG002
-        """Return how many of the first slots can be answered so that rows of `limit_bytes` are made, at least one.
-
-        A row takes `each_bytes` besides what a variable column adds. Answers from pages are made when there is room.
-        """
-        return len(slots)
-
-    def answer(
-        self,
-        codes: Int64Array,  # noqa: ARG002
-        chunk: Chunk,  # noqa: ARG002
-        rows: Int64Array,  # noqa: ARG002
-        slots: Int64Array,  # noqa: ARG002
-        output: Output | None,  # noqa: ARG002
-    ) -> int:
-        """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
-        raise AssertionError("this stage does not probe on arrival")
-
-    def arrived(self, count: int) -> None:  # noqa: B027
-        """Learn that so many tuples have been probed and are answered or wait now."""
-
-    def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:  # noqa: ARG002
-        """Take the waiting tuples that can be answered now, with the pages that answer them."""
-        return []
-
-    def probed_rows(self) -> int:
-        """Return how many master rows `answer_waiting` looks up in the waiting tuples."""
-        return 0
-
-    def after_read(  # noqa: B027
-        self,
-        page_groups: Int64Array,
-        pages: PageSet,
-        drained: Drained,
-        rows: Int64Array,
-        queue: Queue,
-        *,
-        whole: bool = True,
-    ) -> None:
-        """Learn what a read has brought; `rows` has for each drained tuple its row in `pages`, or -1.
-
-        `page_groups` has the page group of each range of `pages`; the ranges are `whole` page groups or parts of them.
-        """
-
-    def after_batch(self, waiting: WaitingTuples) -> None:  # noqa: B027
-        """Called whenever no tuple waits."""
-
-    def count_in(self, stats: JoinStats) -> None:  # noqa: B027
-        """Count in other statistics from now on."""
-
-    def count_use(self, slots: Int64Array) -> int:  # noqa: ARG002
-        """Count tuples that the slots answer; return how many of these stand for absent keys."""
-        raise AssertionError(_HOLDS_PAGES)
-
-    def is_absent(self, slots: Int64Array) -> BoolArray:  # noqa: ARG002
-        """Say for each slot whether it stands for a key that the master table does not have."""
-        raise AssertionError(_HOLDS_PAGES)
-
-    def learn(
-        self,
-        codes: Int64Array,  # noqa: ARG002
-        asks: Int32Array,  # noqa: ARG002
-        row_counts: Int64Array,  # noqa: ARG002
-        take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],  # noqa: ARG002
-    ) -> None:
-        """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
-
-        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns.
-        """
-        raise AssertionError(_HOLDS_PAGES)
-
-    @property
-    def rows(self) -> SlotRows | None:
-        """The cached columns of all slots; None if there are none."""
-        return None
-
-    @property
-    def count(self) -> int:
-        """How many master tuples it holds by themselves, which others can take over; none if it holds pages."""
-        return 0
-
-    @property
-    def capacity(self) -> int:
-        """How many such tuples it can hold."""
-        return 0
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of such tuples."""
-        return pa.schema([])
-
-    def hottest(self, max_count: int) -> Iterator[HotRows]:  # noqa: ARG002
-        """Yield at most so many such tuples, the most used ones first, as copies."""
-        return iter(())
-
-    def warm(self, rows: HotRows) -> int:  # noqa: ARG002
-        """Let tuples enter that another stage of the same columns held; return how many have."""
-        return 0
 
 
 class PinnedPages(CacheStage):
@@ -264,10 +123,10 @@ class UsefulBlocks(CacheStage):
         if not self.resident.may_hold(pages):
             return False
         while not self.resident.has_room(pages):
-            least = self._utility.least(self.resident.page_groups) if len(self.resident) else -1
-            if least < 0 or self._utility.of(least) >= self._utility.of(page_group):
+            least_useful = self._utility.least_useful(self.resident.page_groups) if len(self.resident) else -1
+            if least_useful < 0 or self._utility.of(least_useful) >= self._utility.of(page_group):
                 return False
-            self.resident.drop(least)
+            self.resident.drop(least_useful)
         return True
 
     def after_batch(self, waiting: WaitingTuples) -> None:
@@ -292,6 +151,6 @@ class UsefulBlocks(CacheStage):
         if blocks < 1 or waiting.capacity + freed < self._slots_per_block:
             return
         while len(self.resident) > blocks:
-            self.resident.drop(self._utility.least(self.resident.page_groups))
+            self.resident.drop(self._utility.least_useful(self.resident.page_groups))
         self.resident.resize(blocks)
         waiting.resize(waiting.capacity + freed)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from semistream.core import durable_files as files
 from semistream.core.errors import CorruptTableError
-from semistream.engine.cache.tuple_cache import HotRows
+from semistream.engine.cache.hot_rows import HotRows
 
 _MAGIC = b"SSHOT1\0\0"
 _HEADER = struct.Struct("<8sIIQ")
