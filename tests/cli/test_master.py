@@ -156,7 +156,7 @@ def test_vacuum_says_why_each_version_stays_and_lets_old_pins_go(tmp_path: Path,
     assert "Removed 1 old version" in shown
     assert "Removed the pins of query long-gone." in shown
     assert not pin.exists()
-    assert "is not a time" in fail("master", "vacuum", table, "--keep-for", "soon")
+    assert "is not a duration" in fail("master", "vacuum", table, "--keep-for", "soon")
 
 
 def test_compact_makes_one_file_of_many(tmp_path: Path, table: Path) -> None:

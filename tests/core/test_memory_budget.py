@@ -66,7 +66,7 @@ def test_the_books_of_a_budget_always_balance(steps: list[tuple[str, int]]) -> N
 def test_a_component_that_asks_for_too_much_is_named_and_gets_nothing() -> None:
     budget = MemoryBudget("1KB")
     budget.reserve("index", 600)
-    with pytest.raises(BudgetExceededError, match=r"The cache needs 500 bytes.* 1\.0 KB .*400 bytes.*more memory"):
+    with pytest.raises(BudgetExceededError, match=r"The cache needs 500 bytes.*400 bytes of the 1\.0 KB .*more memory"):
         budget.reserve("cache", 500)
     assert budget.by_component() == {"index": 600}
 

@@ -81,7 +81,7 @@ def test_data_given_as_a_master_is_told_how_to_build_one() -> None:
         ({"parameters": {"cache_share": "a"}}, "'cache_share' must be from .*, but is 'a'"),
         ({"max_wait": "1 second"}, "max_wait must be above 0 seconds"),
         ({"memory": None}, "not a memory size"),
-        ({"how": None}, "not a kind of join"),
+        ({"how": None}, "not a join type"),
         ({"algorithm": None}, "no algorithm"),
     ],
 )

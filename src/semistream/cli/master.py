@@ -13,7 +13,7 @@ from semistream.core.errors import InvalidSettingError
 if TYPE_CHECKING:
     from semistream.cli.json_output import Scalar
 
-master_app = typer.Typer(help="Make, change and look after master tables.", rich_markup_mode=None)
+master_app = typer.Typer(help="Build, change and maintain master tables.", rich_markup_mode=None)
 
 _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
@@ -32,7 +32,7 @@ class OnDuplicate(StrEnum):
 
 @master_app.callback(invoke_without_command=True)
 def master(context: typer.Context) -> None:
-    """Make, change and look after master tables."""
+    """Build, change and maintain master tables."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -44,18 +44,18 @@ def build(
     ],
     to: Annotated[str, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
     key: Annotated[
-        list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, with commas.", show_default=False)
+        list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, separated by commas.", show_default=False)
     ],
     page_bytes: Annotated[
         int | None,
-        typer.Option(help="About how many bytes a page has.", show_default="4096; 8192 for tables above 1 GiB"),
+        typer.Option(help="The approximate size of a page in bytes.", show_default="4096; 8192 for tables above 1 GiB"),
     ] = None,
     on_duplicate: Annotated[
         OnDuplicate, typer.Option(help="Refuse rows that share a key, keep all of them, or the latest.")
     ] = OnDuplicate.ERROR,
     memory: Memory = _MEMORY,
 ) -> None:
-    """Build a table, or the next version of it, from all its rows."""
+    """Build a table, or its next version, from all its rows."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -88,7 +88,7 @@ def merge(
     ] = None,
     memory: Memory = _MEMORY,
 ) -> None:
-    """Delete, insert and replace rows by key; makes a version."""
+    """Delete, insert and replace rows by key, as a new version."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -115,7 +115,7 @@ def info(
     version: Version = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
 ) -> None:
-    """Say what a table consists of, without reading its pages."""
+    """Show rows, pages, versions and pins, without reading pages."""
     from semistream.cli import json_output, rendering
     from semistream.master_table import MasterTable
 
@@ -153,7 +153,7 @@ def verify(path: TablePath, version: Version = None) -> None:
 
 @master_app.command()
 def compact(path: TablePath) -> None:
-    """Copy all pages of a table into one file; makes a version."""
+    """Copy all pages of a table into one file, as a new version."""
     from semistream.cli import rendering
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -170,7 +170,7 @@ def restore(
     path: TablePath,
     version: Annotated[int, typer.Option(min=1, help="The version to go back to.", show_default=False)],
 ) -> None:
-    """Go back to the rows of an earlier version; makes a version.
+    """Go back to the rows of an earlier version, as a new version.
 
     The versions in between stay until they are vacuumed. This also helps if the newest manifest is damaged.
     """
@@ -184,22 +184,23 @@ def restore(
 @master_app.command()
 def vacuum(
     path: TablePath,
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions stay.")] = 1,
+    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions to keep.")] = 1,
     keep_for: Annotated[
-        str, typer.Option(help="Versions that were current within this time stay, such as '10 minutes'; 0 for none.")
+        str,
+        typer.Option(help="Versions that were current within this time stay, such as '10 minutes'; 0 turns this off."),
     ] = "10 minutes",
     pins_older_than: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Queries that have pinned nothing for this time, such as '7 days', are gone: their pins are removed.",
+            help="Remove the pins of queries that have pinned nothing for this time, such as '7 days'.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Remove old versions, and say why the others stay.
 
-    What a query may replay and what somebody reads stays in any case.
+    Versions that a query may replay, or that are being read, always stay.
     """
     from semistream.cli import rendering
     from semistream.master_table import MasterTable

@@ -49,7 +49,7 @@ def parse_bytes(size: int | str) -> int:
 
 def _possible(size_bytes: int) -> int:
     if size_bytes > _MAX_BYTES:
-        raise InvalidSettingError(f"A memory of {format_bytes(size_bytes)} is more than any machine has: give less.")
+        raise InvalidSettingError(f"{format_bytes(size_bytes)} of memory is more than any machine has: give less.")
     return size_bytes
 
 
@@ -98,8 +98,9 @@ class MemoryBudget:
         with self._lock:
             if self._used_bytes + size_bytes > self.total_bytes:
                 raise BudgetExceededError(
-                    f"The {component} needs {format_bytes(size_bytes)}, but of the budget of "
-                    f"{format_bytes(self.total_bytes)} only {format_bytes(self.free_bytes)} is free: give more memory."
+                    f"The {component} needs {format_bytes(size_bytes)}, but only "
+                    f"{format_bytes(self.free_bytes)} of the {format_bytes(self.total_bytes)} budget is free: give "
+                    f"more memory."
                 )
             self._held[component] = self._held.get(component, 0) + size_bytes
             self._used_bytes += size_bytes

@@ -19,7 +19,7 @@ def check_arguments(*, on: object, columns: object, replace: object, suffix: obj
     if replace is not None and not _is_renaming(replace):
         raise InvalidSettingError(f"replace is {_shown(replace)}: give a mapping from stream to master columns.")
     if suffix is not None and not isinstance(suffix, str):
-        raise InvalidSettingError(f"suffix is {_shown(suffix)}: give a text.")
+        raise InvalidSettingError(f"suffix is {_shown(suffix)}: give a string.")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidSettingError(
             f"parameters is {_shown(parameters)}: give a mapping from names to numbers, such as {{'cache_share': 0.5}}."

@@ -50,12 +50,12 @@ def read_description(file: str | Path) -> PipelineDescription:
             raise InvalidSettingError(f"[{shown}] is not a table of a pipeline file: {suggestion(name, _TABLES)}")
     for name in ("pipeline", "source", "master", "join", "sink"):
         if name not in values:
-            raise InvalidSettingError(f"The pipeline's file has no table [{name}]: add it.")
+            raise InvalidSettingError(f"The pipeline file has no table [{name}]: add it.")
     folder = file.absolute().parent
     pipeline = TomlTable("[pipeline]", values["pipeline"], ("name", "checkpoint"))
     name = pipeline.text("name")
     if not _NAME.fullmatch(name):
-        raise pipeline.wrong("name", "may have letters, digits, '.', '_' and '-' only")
+        raise pipeline.wrong("name", "may contain only letters, digits, '.', '_' and '-'")
     description = PipelineDescription(
         file=file,
         name=name,
@@ -76,15 +76,15 @@ def read_description(file: str | Path) -> PipelineDescription:
 def _parsed(file: Path) -> Mapping[str, object]:
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
-            raise InvalidSettingError(f"{file} is too large for a pipeline's file: give the path of a TOML file.")
+            raise InvalidSettingError(f"{file} is too large for a pipeline file: give the path of a TOML file.")
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidSettingError(f"There is no file {file}: give the path of a pipeline's TOML file.") from None
+        raise InvalidSettingError(f"There is no file {file}: give the path of a pipeline file in TOML.") from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise InvalidSettingError(f"{file} cannot be read ({why}): give the path of a pipeline's TOML file.") from None
+        raise InvalidSettingError(f"{file} cannot be read ({why}): give the path of a pipeline file in TOML.") from None
     except UnicodeDecodeError:
-        raise InvalidSettingError(f"{file} is not text in UTF-8: save it as such.") from None
+        raise InvalidSettingError(f"{file} is not UTF-8 text: save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidSettingError(f"{file} is not TOML: {str(error).rstrip('.')}.") from None
 
@@ -174,7 +174,7 @@ def _read_columns(table: TomlTable) -> tuple[str, ...] | None:
 def _read_suffix(table: TomlTable) -> str | None:
     suffix = table.optional_text("suffix")
     if suffix is not None and not re.fullmatch(r"\w{1,64}", suffix):
-        raise table.wrong("suffix", "may have letters, digits and underscores only")
+        raise table.wrong("suffix", "may contain only letters, digits and underscores")
     return suffix
 
 
@@ -183,7 +183,7 @@ def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
         return None
     place = places.written_place(table, "dead_letters", folder)
     if not places.is_local(place):
-        raise table.wrong("dead_letters", "must be a folder that all workers reach by its path")
+        raise table.wrong("dead_letters", "must be a folder that all workers reach by the same path")
     return place
 
 
@@ -208,7 +208,7 @@ def _read_sink(values: object, folder: Path) -> SinkDescription:
     if format_name != "parquet":
         for key in ("path", "partition_by"):
             if key in table:
-                raise table.wrong(key, f"has no meaning for the format {format_name!r}: leave it out")
+                raise table.wrong(key, f"does not apply to the format {format_name!r}: leave it out")
     return SinkDescription(
         format=format_name,
         path=places.written_place(table, "path", folder) if format_name == "parquet" else None,
@@ -228,7 +228,7 @@ def _read_statistics(values: object, folder: Path) -> StatisticsDescription:
     table = TomlTable("[statistics]", values, ("json_lines", "prometheus"))
     files = {key: places.written_file(table, key, folder) for key in ("json_lines", "prometheus") if key in table}
     if len(set(files.values())) < len(files):
-        raise table.wrong("prometheus", "is the file of json_lines, too: give two files")
+        raise table.wrong("prometheus", "is the same file as json_lines: give two files")
     return StatisticsDescription(files.get("json_lines"), files.get("prometheus"))
 
 
@@ -243,7 +243,7 @@ def _read_spark(values: object) -> SparkDescription:
     settings = {}
     for key, value in _flat(rest):
         if not key.startswith("spark."):
-            raise table.wrong(key, 'is no setting of Spark: write its whole name in quotes, such as "spark.task.cpus"')
+            raise table.wrong(key, 'is not a Spark setting: write its full name in quotes, such as "spark.task.cpus"')
         if key in _FIXED_SETTINGS:
             raise table.wrong(key, f"cannot be set here: {_FIXED_SETTINGS[key]}")
         settings[key] = _setting(table, key, value)
@@ -266,12 +266,12 @@ def _setting(table: TomlTable, key: str, value: object) -> str:
     if secret is not None:
         return secret
     if secrets.names_a_secret(key):
-        raise table.wrong(key, 'is a secret: give it by an environment variable, with {env = "NAME"} in its place')
+        raise table.wrong(key, 'is a secret: put it in an environment variable and write {env = "NAME"} here')
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float) and not has_control_characters(str(value)):
         return str(value)
-    raise table.wrong(key, "must be a text on one line, a number, true or false")
+    raise table.wrong(key, "must be a one-line string, a number, true or false")
 
 
 def _text_or_number(table: TomlTable, key: str, default: str) -> str | int:
@@ -295,8 +295,8 @@ def _check_places_apart(description: PipelineDescription) -> None:
     for input_key, place in (("[source] path", description.source.path), ("[master] path", master)):
         for key, output in outputs.items():
             if place is not None and places.is_inside(output, place):
-                raise InvalidSettingError(f"{key} lies in {input_key}, which is read: write to another place.")
+                raise InvalidSettingError(f"{key} is inside {input_key}, which is read: write somewhere else.")
     for key, output in outputs.items():
         for other_key, other in outputs.items():
             if key != other_key and places.is_inside(output, other):
-                raise InvalidSettingError(f"{key} lies in {other_key}: give each a place of its own.")
+                raise InvalidSettingError(f"{key} is inside {other_key}: give each a folder of its own.")

@@ -48,7 +48,7 @@ class TomlTable:
             return default
         value = self.required(key)
         if not isinstance(value, str) or not value.strip():
-            raise self.wrong(key, "must be a text in quotes that is not empty")
+            raise self.wrong(key, "must be a non-empty string in quotes")
         if _CONTROL.search(value):
             raise self.wrong(key, "has a line break or another control character: write it on one line")
         if choices and value not in choices:
@@ -98,7 +98,7 @@ class TomlTable:
             or not value
             or not all(isinstance(text, str) and text.strip() for text in value.values())
         ):
-            raise self.wrong(key, 'must be a table of texts in quotes, such as {new = "old"}')
+            raise self.wrong(key, 'must be a table of strings in quotes, such as {new = "old"}')
         return dict(value)
 
     def interval(self, key: str) -> str:
@@ -111,12 +111,12 @@ class TomlTable:
     def check_name(self, key: str, name: str) -> None:
         """Raise an error if a column name holds what belongs into no name."""
         if _CONTROL.search(name) or any(mark in name for mark in ";`\"'") or "--" in name or "/*" in name:
-            raise self.wrong(key, f"has {name!r}, which is no name of a column: give a plain name")
+            raise self.wrong(key, f"has {name!r}, which is not a column name: give a plain name")
 
     def check_new_name(self, key: str, name: str) -> None:
         """Raise an error unless a column that the pipeline makes has a plain name."""
         if not _NEW_NAME.fullmatch(name):
-            raise self.wrong(key, f"makes a column {name!r}: use letters, digits and underscores only")
+            raise self.wrong(key, f"makes a column {name!r}: use only letters, digits and underscores")
 
 
 def has_control_characters(text: str) -> bool:
