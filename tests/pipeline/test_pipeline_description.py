@@ -113,8 +113,8 @@ def test_every_example_is_sound(file: Path) -> None:
         (changed("name", "name = 5"), "[pipeline] name must be a non-empty string"),
         (changed("on", "on = []"), "[join] on must be a list"),
         (changed("on", 'on = ["a", "a"]'), "[join] on names a column twice"),
-        (changed("on", 'on = "a"\nmemory = "64 apples"'), "[join] memory is wrong"),
-        (changed("on", 'on = "a"\nalgorithm = "quickjoin"'), "[join] algorithm is wrong"),
+        (changed("on", 'on = "a"\nmemory = "64 apples"'), "[join] memory must be a size"),
+        (changed("on", 'on = "a"\nalgorithm = "quickjoin"'), "[join] algorithm cannot be"),
         (changed("on", 'on = "a"\nhow = "outer"'), "[join] how cannot be 'outer'"),
         (changed("on", 'on = "a"\norder = "sorted"'), "[join] order cannot be 'sorted'"),
         (changed("on", 'on = "a"\ndead_letters = "s3a://bucket/x"'), "[join] dead_letters must be a folder"),
@@ -140,6 +140,22 @@ def test_every_example_is_sound(file: Path) -> None:
         (SOUND.replace('"warehouse"', '"state/out"'), "[sink] path is inside [pipeline] checkpoint"),
         (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint is inside [master] path"),
         ("[pipeline", "is not TOML"),
+        (
+            SOUND.replace("[sink]", "memory = [1]\n[sink]"),
+            'memory must be a size such as "64MB" or "64 MiB", but is [1]',
+        ),
+        (
+            SOUND.replace("[sink]", "memory = 1.5\n[sink]"),
+            'memory must be a size such as "64MB" or "64 MiB", but is 1.5',
+        ),
+        (SOUND.replace("[sink]", "memory = 'much'\n[sink]"), "but is 'much'."),
+        (SOUND.replace("[sink]", "partitioning = 1.5\n[sink]"), '"auto", "none" or a whole number, but is 1.5.'),
+        (SOUND.replace("[sink]", "parameters = {a = 'b'}\n[sink]"), "but is a table of other values."),
+        (SOUND.replace("[sink]", "algorithm = 'cachejion'\n[sink]"), "did you mean 'cachejoin'?"),
+        (changed("on", "on = 3"), "[join] on must be a column name, a list of them, or a table such as"),
+        (changed("on", "on = 3"), "but is 3."),
+        (changed("on", "on = ['a', 'a']"), "[join] on names a column twice"),
+        (changed("name", "name = 7"), "[pipeline] name must be a non-empty string in quotes, but is 7."),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_table_and_key(tmp_path: Path, text: str, says: str) -> None:

@@ -123,7 +123,7 @@ def test_two_operators_of_one_name_are_refused_in_one_sentence(spark: SparkSessi
 
 
 def test_what_is_no_dataframe_or_no_master_is_told_what_to_use(spark: SparkSession, table: Path) -> None:
-    with pytest.raises(InvalidSettingError, match=r"A Table is not a Spark DataFrame: use ss\.join"):
+    with pytest.raises(InvalidSettingError, match=r"An object of type Table is not a Spark DataFrame: use ss\.join"):
         ss.enrich(MASTER, table, on="id")  # type: ignore[arg-type]
     with pytest.raises(InvalidSettingError, match=r"does not take Spark DataFrames: use ss\.enrich"):
         ss.join(spark.range(3), table, on="id")  # type: ignore[arg-type]

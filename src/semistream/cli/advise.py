@@ -53,6 +53,8 @@ def advise(
     from semistream.joining.advice import advise as advise_on
     from semistream.store.tables import table_at
 
+    if not _names(memory):
+        raise InvalidSettingError("No amount of memory is named: give --memory SIZE[,SIZE].")
     with table_at(master).open() as store:
         keys = _names(on) or list(store.key)
         if len(keys) != len(store.key):

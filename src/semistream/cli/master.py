@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semistream.cli.plain_help import PlainCommand
 from semistream.core.errors import InvalidSettingError
 
 if TYPE_CHECKING:
@@ -18,8 +19,11 @@ master_app = typer.Typer(help="Build, change and maintain master tables.", rich_
 _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
 TablePath = Annotated[str, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
-Memory = Annotated[str, typer.Option(help="Memory for sorting, such as 256MB.")]
-Version = Annotated[int | None, typer.Option(min=1, help="A version other than the current one.", show_default=False)]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for sorting, such as 256MB.")]
+Version = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="A version other than the current one.", show_default=False),
+]
 
 
 class OnDuplicate(StrEnum):
@@ -37,7 +41,7 @@ def master(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def build(
     source: Annotated[
         list[Path], typer.Argument(metavar="SOURCE...", help="Parquet, CSV or Arrow IPC files, or directories of them.")
@@ -48,10 +52,17 @@ def build(
     ],
     page_bytes: Annotated[
         int | None,
-        typer.Option(help="The approximate size of a page in bytes.", show_default="4096; 8192 for tables above 1 GiB"),
+        typer.Option(
+            metavar="N",
+            help="The approximate size of a page in bytes.",
+            show_default="4096; 8192 for tables above 1 GiB",
+        ),
     ] = None,
     on_duplicate: Annotated[
-        OnDuplicate, typer.Option(help="Refuse rows that share a key, keep all of them, or the latest.")
+        OnDuplicate,
+        typer.Option(
+            metavar="RULE", help="error, all or latest: refuse rows that share a key, keep all of them, or the last."
+        ),
     ] = OnDuplicate.ERROR,
     memory: Memory = _MEMORY,
 ) -> None:
@@ -77,7 +88,7 @@ def build(
     rendering.show_built(table.info())
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def merge(
     path: TablePath,
     upserts: Annotated[
@@ -109,7 +120,7 @@ def merge(
     rendering.show_merged(table.info(version), before)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def info(
     path: TablePath,
     version: Version = None,
@@ -135,10 +146,11 @@ def info(
         f"{pin['query']} batch {pin['batch']} version {pin['version']} age {pin['age_seconds']:.0f} s"
         for pin in about["pins"]
     )
+    flat["damaged_pins"] = ", ".join(about["damaged_pins"])
     typer.echo(json_output.as_json([flat]), nl=False)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def verify(path: TablePath, version: Version = None) -> None:
     """Read every page of a table and check it."""
     from semistream.cli import rendering
@@ -151,7 +163,7 @@ def verify(path: TablePath, version: Version = None) -> None:
     rendering.show_verified(path, checked)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def compact(path: TablePath) -> None:
     """Copy all pages of a table into one file, as a new version."""
     from semistream.cli import rendering
@@ -165,10 +177,10 @@ def compact(path: TablePath) -> None:
     rendering.show_compacted(table.info(version), before)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def restore(
     path: TablePath,
-    version: Annotated[int, typer.Option(min=1, help="The version to go back to.", show_default=False)],
+    version: Annotated[int, typer.Option(metavar="N", min=1, help="The version to go back to.", show_default=False)],
 ) -> None:
     """Go back to the rows of an earlier version, as a new version.
 
@@ -181,13 +193,16 @@ def restore(
     rendering.show_restored(table.info(table.restore(version)), version)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def vacuum(
     path: TablePath,
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions to keep.")] = 1,
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="How many of the newest versions to keep.")] = 1,
     keep_for: Annotated[
         str,
-        typer.Option(help="Versions that were current within this time stay, such as '10 minutes'; 0 turns this off."),
+        typer.Option(
+            metavar="TIME",
+            help="Versions that were current within this time stay, such as '10 minutes'; 0 turns this off.",
+        ),
     ] = "10 minutes",
     pins_older_than: Annotated[
         str | None,

@@ -162,7 +162,7 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         batches = list(self)
         if self.schema is None:
             raise InvalidSettingError(
-                "The stream had no batch, so its schema is not known: pass a reader with a schema."
+                "The stream had no batch, so its columns are not known: pass a reader, which has a schema."
             )
         return pa.Table.from_batches(batches, schema=self.schema)
 
@@ -172,11 +172,15 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._plan, self._matched, self._stream_schema = plan, matched, stream
 
     def _run(self) -> Generator[pa.RecordBatch]:
-        first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
+        first = None
+        for batch in self._source:
+            if batch is not None and self._plan is None:
+                self._prepare(batch.schema)
+            if batch is not None and batch.num_rows:
+                first = batch
+                break
         if first is None:
             return
-        if self._plan is None:
-            self._prepare(first.schema)
         assert self._plan is not None
         session = self._session = JoinSession(
             self._store,

@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
+from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
 from semistream.core.budget import parse_bytes
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import InvalidSettingError
 from semistream.core.local_paths import scheme_of
 from semistream.engine.output.output_plan import JOIN_TYPES
 from semistream.joining.join_types import join_type
@@ -107,20 +107,11 @@ _JOIN_KEYS = (
 
 def _read_join(values: object, folder: Path) -> JoinDescription:
     table = TomlTable("[join]", values, _JOIN_KEYS)
-    try:
-        memory_bytes = parse_bytes(_text_or_number(table, "memory", "64MB"))
-    except InvalidSettingError as error:
-        raise table.wrong("memory", f"is wrong: {error}") from None
-    algorithm = table.text("algorithm", DEFAULT_ALGORITHM)
-    try:
-        algorithm_named(algorithm)
-    except SemistreamError as error:
-        raise table.wrong("algorithm", f"is wrong: {error}") from None
     return JoinDescription(
         on=_read_on(table),
         how=_read_how(table),
-        memory_bytes=memory_bytes,
-        algorithm=algorithm,
+        memory_bytes=_read_memory(table),
+        algorithm=table.text("algorithm", DEFAULT_ALGORITHM, choices=tuple(ALGORITHMS)),
         columns=_read_columns(table),
         replace=_checked_names(table, "replace") if "replace" in table else None,
         suffix=_read_suffix(table),
@@ -130,6 +121,14 @@ def _read_join(values: object, folder: Path) -> JoinDescription:
         dead_letters=_read_join_letters(table, folder),
         parameters=_read_parameters(table),
     )
+
+
+def _read_memory(table: TomlTable) -> int:
+    value = table.value("memory") if "memory" in table else "64MB"
+    try:
+        return parse_bytes(value)  # type: ignore[arg-type]
+    except InvalidSettingError:
+        raise table.unexpected("memory", 'a size such as "64MB" or "64 MiB"') from None
 
 
 def _read_how(table: TomlTable) -> str:
@@ -153,6 +152,8 @@ def _read_on(table: TomlTable) -> str | tuple[str, ...] | Mapping[str, str]:
         return _checked_names(table, "on")
     if isinstance(value, list):
         return table.names("on")
+    if not isinstance(value, str) or not value:
+        raise table.unexpected("on", 'a column name, a list of them, or a table such as {stream_column = "key_column"}')
     name = table.text("on")
     table.check_name("on", name)
     return name
@@ -190,6 +191,8 @@ def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
 def _read_partitioning(table: TomlTable) -> str | int:
     if isinstance(table.value("partitioning"), int):
         return table.whole_number("partitioning", least=1) or 1
+    if not isinstance(table.value("partitioning"), str | None):
+        raise table.unexpected("partitioning", '"auto", "none" or a whole number')
     return table.text("partitioning", "auto", choices=("none", "auto"))
 
 
@@ -198,7 +201,7 @@ def _read_parameters(table: TomlTable) -> dict[str, float] | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not all(isinstance(number, int | float) for number in value.values()):
-        raise table.wrong("parameters", "must be a table of numbers, true and false, such as {cache_share = 0.5}")
+        raise table.unexpected("parameters", "a table of numbers, true and false, such as {cache_share = 0.5}")
     return {str(name): number if isinstance(number, bool) else float(number) for name, number in value.items()}
 
 
@@ -272,11 +275,6 @@ def _setting(table: TomlTable, key: str, value: object) -> str:
     if isinstance(value, str | int | float) and not has_control_characters(str(value)):
         return str(value)
     raise table.wrong(key, "must be a one-line string, a number, true or false")
-
-
-def _text_or_number(table: TomlTable, key: str, default: str) -> str | int:
-    value = table.value(key)
-    return value if isinstance(value, int) else table.text(key, default)
 
 
 def _check_places_apart(description: PipelineDescription) -> None:

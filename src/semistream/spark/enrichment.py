@@ -97,7 +97,9 @@ def enrich(
             `absent` are taken, because nothing waits.
     """
     if not is_spark_frame(df):
-        raise InvalidSettingError(f"A {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data.")
+        raise InvalidSettingError(
+            f"An object of type {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data."
+        )
     kind = join_type(how)
     check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
     recipe = algorithm_named(algorithm)

@@ -44,7 +44,10 @@ def calibrate(
         ),
     ] = None,
 ) -> None:
-    """Measure what reads and the parts of a join cost on this machine, for `bench --profile FILE`."""
+    """Measure the costs of reads and joins on this machine.
+
+    The result is a file for `bench --profile FILE`.
+    """
     if master is not None and (folder is not None or size is not None):
         raise InvalidSettingError("--master contradicts --folder and --size: leave out one or the other.")
     size_bytes = parse_bytes(size or _DEFAULT_SIZE)

@@ -26,7 +26,7 @@ class LabClock(StrEnum):
 def list_experiments(
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
-    """Show the experiments: their names, their figures and what the papers show."""
+    """List the experiments and the figures they repeat."""
     from semistream.cli import json_output
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import all_plans
@@ -59,7 +59,10 @@ def run(
         typer.Option(min=1, metavar="N", help="Runs of each point, with seeds from 0 on.", show_default="1"),
     ] = None,
 ) -> None:
-    """Run experiments; finished runs are kept, so Ctrl-C loses almost nothing."""
+    """Run experiments and keep their results.
+
+    Finished runs are not repeated, so Ctrl-C loses almost nothing.
+    """
     from semistream.cli.progress import progress
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import chosen_plans
@@ -87,7 +90,7 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the results.", show_default=False)],
 ) -> None:
-    """Write a page with figures and verdicts on the papers' claims for a folder of results."""
+    """Write a page of figures and verdicts from results."""
     from semistream.cli.progress import progress
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.report import write_report

@@ -81,12 +81,13 @@ def peers(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the results as a list of flat objects.")
     ] = None,
 ) -> None:
-    """Compare semistream with the alternatives, on the same stream and master table.
+    """Compare semistream with the alternatives.
 
-    Spark's own joins, look-ups written by hand, joins in memory and Flink take turns. A peer is measured only if it
-    gives the right rows. PostgreSQL and Redis take part if SEMISTREAM_PEERS_POSTGRESQL and SEMISTREAM_PEERS_REDIS give
-    their addresses; what is written there is removed again. Flink takes part if SEMISTREAM_PEERS_FLINK_PYTHON names a
-    Python that has it and SEMISTREAM_PEERS_FLINK_JARS the folder of its JDBC connector. Needs Java 17 or later.
+    All join the same stream with the same master table. Spark's own joins, look-ups written by hand, joins in memory
+    and Flink take turns. A peer is measured only if it gives the right rows. PostgreSQL and Redis take part if
+    SEMISTREAM_PEERS_POSTGRESQL and SEMISTREAM_PEERS_REDIS give their addresses; what is written there is removed
+    again. Flink takes part if SEMISTREAM_PEERS_FLINK_PYTHON names a Python that has it and SEMISTREAM_PEERS_FLINK_JARS
+    the folder of its JDBC connector. Needs Java 17 or later.
     """
     from semistream.cli import json_output
     from semistream.cli.progress import progress

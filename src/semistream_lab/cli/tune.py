@@ -66,7 +66,7 @@ def tune(
         Path | None, typer.Option("--json", metavar="FILE", help="Write every point as a list of flat objects.")
     ] = None,
 ) -> None:
-    """Find the parameters with which algorithms serve the most tuples, by cost model and by measurement."""
+    """Find the best parameters by cost model and by measurement."""
     memory_bytes = parse_bytes(memory)
     if master is not None and master_rows is not None:
         raise InvalidSettingError("--master and --master-rows contradict each other: the table has its own size.")

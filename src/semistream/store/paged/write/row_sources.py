@@ -55,7 +55,8 @@ def open_source(data: Any) -> Source:
     if isinstance(data, Iterable):
         return _from_batches(data)
     raise InvalidSettingError(
-        f"A {type(data).__name__} is not data for a master table: give an Arrow table, a reader, record batches, "
+        f"An object of type {type(data).__name__} is not data for a master table: give an Arrow table, a reader, "
+        f"record batches, "
         f"or the path of Parquet, CSV or Arrow files."
     )
 
