@@ -43,7 +43,7 @@ _HEAD = """\
 
 <!-- Written by scripts/write_api_page.py from the docstrings: change those, and run it. -->
 
-All public names are in `semistream`, which is usually imported as `import semistream as ss`. Sizes are bytes or texts
+All public names are in `semistream`, which is usually imported as `import semistream as ss`. Sizes are bytes or strings
 such as "64MB", "64 MiB" or, with Spark's meaning of 1024 times 1024, "64m". Everything that semistream raises on
 purpose is a [`SemistreamError`](#errors) whose message is one sentence that says what to do.
 """

@@ -45,13 +45,13 @@ class MasterTable:
                 own memory; driver and executors must then reach `path`.
             path: The directory of the table.
             key: The key column, or a list of key columns.
-            page_bytes: About how many bytes a page has. By default 4096 where the rows are known to take 1 GiB or less,
-                and 8192 otherwise.
+            page_bytes: The approximate size of a page in bytes. By default 4096 where the rows are known to take 1 GiB
+                or less, and 8192 otherwise.
             on_duplicate: What to do with rows that share a key: "error" refuses them, "all" keeps all of them, and
                 "latest" keeps the last one.
             order_by: For Spark DataFrames with "latest" only, because their rows have no order: the columns whose
                 greatest values make a row the latest of its key.
-            memory: What sorting may use: bytes, or a text such as "256MB". Spark uses its own memory instead.
+            memory: What sorting may use: bytes, or a string such as "256MB". Spark uses its own memory instead.
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         table = cls(path)
@@ -94,7 +94,7 @@ class MasterTable:
 
         Args:
             version: The number of the version; by default the current one.
-            direct: Whether reads bypass the page cache of the operating system.
+            direct: Whether reads bypass the operating system's page cache.
         """
         return tables.table_at(self.path).open(version, direct=direct)
 
@@ -118,7 +118,7 @@ class MasterTable:
             deletes: Rows with the key columns of the rows to delete, in any form that `build` takes.
             order_by: For upserts in a Spark DataFrame only, because its rows have no order: the columns whose greatest
                 values make a row the latest of its key.
-            memory: What sorting may use: bytes, or a text such as "256MB".
+            memory: What sorting may use: bytes, or a string such as "256MB".
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         if is_spark_frame(upserts) or is_spark_frame(deletes):
@@ -173,15 +173,15 @@ class MasterTable:
     ) -> dict[str, Any]:
         """Remove old versions, and return what was freed and why each other version stays.
 
-        What a query may replay and what somebody has open stays in any case.
+        Versions that a query may replay, or that are open, always stay.
 
         Args:
-            keep_versions: How many of the newest versions stay.
-            keep_for: Versions that were current within this time stay: seconds, or a text such as "10 minutes"; 0 for
-                no such grace.
+            keep_versions: How many of the newest versions to keep.
+            keep_for: Versions that were current within this time stay: seconds, or a string such as "10 minutes"; 0
+                turns this off.
             also_keep: Numbers of other versions that stay.
-            pins_older_than: Queries that have pinned nothing for this time are taken for gone, and their pins are
-                removed. By default pins stay.
+            pins_older_than: Queries that have pinned nothing for this time are considered gone, and their pins are
+                removed. By default, pins stay.
         """
         return tables.vacuum(
             self.path, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than

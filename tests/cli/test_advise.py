@@ -53,3 +53,26 @@ def test_json_is_a_list_of_flat_objects(folder: Path, arguments: tuple[str, ...]
 def test_a_mistake_is_one_sentence(folder: Path, arguments: tuple[str, ...], says: str) -> None:
     places = [folder / argument if "." in argument else argument for argument in arguments]
     assert says in fail("advise", "--master", folder / "products", *places)
+
+
+@pytest.mark.parametrize("name", ["words.parquet", "words.csv"])
+def test_keys_may_be_texts(folder: Path, name: str) -> None:
+    words = [f"p{number:05}" for number in range(2_000)]
+    tables.build(pa.table({"sku": words, "price": range(2_000)}), folder / "words", "sku")
+    sample = pa.table({"sku": [words[rank % 2_000] for rank in ZipfKeys(2_000, 1.0, seed=2).draw(3_000)]})
+    (csv.write_csv if name.endswith("csv") else parquet.write_table)(sample, folder / name)
+    shown = succeed("advise", "--master", folder / "words", "--sample", folder / name, "--memory", "1MB")
+    assert "predicted from 3,000 rows" in shown
+
+
+@pytest.mark.parametrize(
+    ("memory", "says"),
+    [
+        ("banana", "'banana' is not a memory size"),
+        ("4MB,banana", "'banana' is not a memory size"),
+        (",", "give --memory"),
+    ],
+)
+def test_what_is_no_size_is_one_sentence(folder: Path, memory: str, says: str) -> None:
+    sample = folder / "sample.parquet"
+    assert says in fail("advise", "--master", folder / "products", "--sample", sample, "--memory", memory)

@@ -158,3 +158,24 @@ def test_a_closed_standard_output_is_no_error(arguments: str) -> None:
     command = f"exec {sys.executable} -m semistream {arguments} >&-"
     done = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["master", name] for name in ("build", "merge", "info", "verify", "compact", "restore", "vacuum")),
+        *([name] for name in ("advise", "algorithms", "demo", "run", "warmup")),
+        *(["lab", name] for name in ("bench", "tune", "calibrate", "list", "run", "report", "peers")),
+    ],
+)
+def test_help_shows_arguments_and_values_by_plain_names(command: list[str]) -> None:
+    shown = succeed(*command, "--help")
+    assert "{" not in shown
+    for word in ("<str>", "<int", "<path>", "<list", "<float", "<bool>"):
+        assert word not in shown, word
+
+
+@pytest.mark.parametrize("group", [[], ["master"], ["lab"]])
+def test_the_list_of_commands_has_whole_sentences(group: list[str]) -> None:
+    listed = succeed(*group, "--help").partition("Commands:")[2]
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed.splitlines() if line.strip())

@@ -156,7 +156,7 @@ def test_vacuum_says_why_each_version_stays_and_lets_old_pins_go(tmp_path: Path,
     assert "Removed 1 old version" in shown
     assert "Removed the pins of query long-gone." in shown
     assert not pin.exists()
-    assert "is not a time" in fail("master", "vacuum", table, "--keep-for", "soon")
+    assert "is not a duration" in fail("master", "vacuum", table, "--keep-for", "soon")
 
 
 def test_compact_makes_one_file_of_many(tmp_path: Path, table: Path) -> None:
@@ -227,3 +227,14 @@ def test_errors_of_merge_are_one_sentence(tmp_path: Path, table: Path) -> None:
 
 def test_keep_must_be_positive(table: Path) -> None:
     assert "Invalid value for '--keep'" in fail("master", "vacuum", table, "--keep", "0", code=2)
+
+
+def test_info_shows_a_damaged_pin_and_what_to_do_about_it(table: Path) -> None:
+    pin = table / "pins" / "sales" / "7.json"
+    pin.parent.mkdir(parents=True)
+    pin.write_text("{")
+    assert f"The pin {pin} is damaged, and vacuum refuses to work: restore the file, or remove it" in succeed(
+        "master", "info", table
+    )
+    assert flat_objects(succeed("master", "info", table, "--json"))[0]["damaged_pins"] == str(pin)
+    assert f"The pin {pin} is damaged: restore it, or remove it" in fail("master", "vacuum", table)

@@ -104,7 +104,7 @@ def test_what_is_wrong_in_the_file_is_said_before_spark_starts(tmp_path: Path, m
     assert "There is no file" in fail("run", tmp_path / "nothing.toml")
     file = tmp_path / "pipeline.toml"
     file.write_text(PIPELINE.replace('"state"', '"../state"'))
-    assert fail("run", file).startswith("[pipeline] checkpoint leaves the folder")
+    assert fail("run", file).startswith("[pipeline] checkpoint leaves the pipeline's folder")
     file.write_text(PIPELINE.replace("[spark]", '[spark]\n"spark.ssl.keyPassword" = "hunter2"'))
     assert "hunter2" not in fail("run", file, "--check")
     file.write_text(PIPELINE)
@@ -127,7 +127,9 @@ def test_a_path_that_is_not_there_is_said_before_spark_starts(
     assert "[master] does not fit: There is no master table at" in fail("run", file, *options)
     ss.MasterTable.build(products(50, seed=1), tmp_path / "products", key="product_id")
     said = fail("run", file, *options)
-    assert said == f"[source] path is {tmp_path}/incomming, which is not there: make the folder, or correct the path."
+    assert (
+        said == f"[source] path is {tmp_path}/incomming, which does not exist: create the folder, or correct the path."
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipeline.toml", "products"], "nothing was written"
 
 

@@ -21,7 +21,7 @@ def test_times_are_read_in_every_unit(text: float | str, seconds: float) -> None
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", -1, "7 moons", "days", float("nan"), float("inf"), True])
 def test_what_is_not_a_time_is_refused(text: float | str) -> None:
-    with pytest.raises(InvalidSettingError, match="is not a time"):
+    with pytest.raises(InvalidSettingError, match="is not a duration"):
         parse_seconds(text)
 
 

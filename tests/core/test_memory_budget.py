@@ -32,17 +32,16 @@ def test_sizes_are_read_as_people_write_them(text: int | str, size: int) -> None
 
 
 @pytest.mark.parametrize(
-    "text", [0, -1, "", "MB", "-5MB", "5 XB", "1e6", "0", "0.1", "5MBs", "NaN", "1,5MB", True, None, 1.5]
+    "text", [0, -1, "", "MB", "-5MB", "5 XB", "1e6", "0", "0.1", "5MBs", "NaN", "1,5MB", True, None, 1.5, [1]]
 )
 def test_what_is_no_size_is_refused_in_one_sentence(text: object) -> None:
-    if text == 1.5:
-        assert parse_bytes(text) == 1  # a bare number of bytes, cut to whole ones
-        return
     with pytest.raises(InvalidSettingError, match=r"\.$"):
         parse_bytes(text)
 
 
-@pytest.mark.parametrize(("size", "text"), [(999, "999 bytes"), (1000, "1.0 KB"), (64e6, "64.0 MB"), (2.5e9, "2.5 GB")])
+@pytest.mark.parametrize(
+    ("size", "text"), [(1, "1 byte"), (999, "999 bytes"), (1000, "1.0 KB"), (64e6, "64.0 MB"), (2.5e9, "2.5 GB")]
+)
 def test_sizes_are_shown_with_their_unit(size: float, text: str) -> None:
     assert format_bytes(size) == text
 
@@ -66,7 +65,7 @@ def test_the_books_of_a_budget_always_balance(steps: list[tuple[str, int]]) -> N
 def test_a_component_that_asks_for_too_much_is_named_and_gets_nothing() -> None:
     budget = MemoryBudget("1KB")
     budget.reserve("index", 600)
-    with pytest.raises(BudgetExceededError, match=r"The cache needs 500 bytes.* 1\.0 KB .*400 bytes.*more memory"):
+    with pytest.raises(BudgetExceededError, match=r"The cache needs 500 bytes.*400 bytes of the 1\.0 KB .*more memory"):
         budget.reserve("cache", 500)
     assert budget.by_component() == {"index": 600}
 

@@ -43,9 +43,9 @@ def test_an_error_of_the_stream_is_raised(algorithm: str, good_batches: int, mas
     def failing() -> Iterator[pa.RecordBatch]:
         for number in range(good_batches):
             yield orders(number)
-        raise InjectedFaultError("the stream was told to fail")
+        raise InjectedFaultError("the stream was set to fail")
 
-    with time_limit(30), pytest.raises(InjectedFaultError, match="the stream was told to fail"):
+    with time_limit(30), pytest.raises(InjectedFaultError, match="the stream was set to fail"):
         list(start(failing(), master, algorithm))
     assert not leftover_threads()
 
@@ -57,7 +57,7 @@ def test_an_error_of_a_read_is_raised(algorithm: str, read: int, master: MemoryS
         faulty = FaultyStore(
             master, fail_on_read=read, delay_seconds=delay_seconds, error=lambda text: CorruptTableError(text)
         )
-        with time_limit(30), pytest.raises(CorruptTableError, match=f"read {read} was told to fail"):
+        with time_limit(30), pytest.raises(CorruptTableError, match=f"read {read} was set to fail"):
             list(start((orders(number) for number in range(20)), faulty, algorithm))
         assert not leftover_threads()
 

@@ -198,7 +198,7 @@ def test_a_workload_numbers_its_tuples_by_their_position() -> None:
 
 def test_a_recorded_stream_has_no_positions(tmp_path: Path) -> None:
     record(Workload(ZipfKeys(100, 1.0, seed=1)), tmp_path / "trace", 10)
-    with pytest.raises(InvalidSettingError, match=r"only be read from its beginning: replay it once more instead\.$"):
+    with pytest.raises(InvalidSettingError, match=r"only be read from its beginning: replay it instead\.$"):
         replay(tmp_path / "trace").seek(5)
 
 

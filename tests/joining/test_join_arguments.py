@@ -81,7 +81,7 @@ def test_data_given_as_a_master_is_told_how_to_build_one() -> None:
         ({"parameters": {"cache_share": "a"}}, "'cache_share' must be from .*, but is 'a'"),
         ({"max_wait": "1 second"}, "max_wait must be above 0 seconds"),
         ({"memory": None}, "not a memory size"),
-        ({"how": None}, "not a kind of join"),
+        ({"how": None}, "not a join type"),
         ({"algorithm": None}, "no algorithm"),
     ],
 )
@@ -137,3 +137,44 @@ def test_settings_of_odd_types_are_refused_before_the_first_row(table: Path) -> 
     refused("There is no algorithm", STREAM, table, algorithm=["inlj"])
     refused("more than any machine has", STREAM, table, memory=10**30)
     refused("on is {}: give a column name", STREAM, table, on={})
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"columns": ["v", "v"]}, "columns names the column 'v' twice: name each column once"),
+        ({"on": ["id", "id"]}, "on names the column 'id' twice: name each column once"),
+        ({"columns": ["v", "v"], "suffix": "_m"}, "columns names the column 'v' twice"),
+        ({"memory": 1.5}, "1.5 is not a memory size: give a number of bytes, or a string such as '64MB'"),
+        ({"memory": [1]}, "is not a memory size: give a number of bytes"),
+        ({"memory": "1.5"}, "'1.5' is not a whole number of bytes: add a unit, such as MB"),
+    ],
+)
+def test_a_column_named_twice_and_a_broken_size_are_refused(table: Path, settings: dict[str, Any], says: str) -> None:
+    refused(re.escape(says), STREAM, table, **settings)
+
+
+@pytest.mark.parametrize("memory", [64e6, "64MB", "64000000"])
+def test_a_whole_number_of_bytes_may_have_any_form(memory: Any) -> None:
+    assert parse_bytes(memory) == 64_000_000
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_an_iterator_of_empty_batches_gives_an_empty_table_with_its_columns(table: Path, batches: int) -> None:
+    empty = STREAM.schema.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema=STREAM.schema)]
+    joined = ss.join(iter(empty * batches), table, on="id", memory="4MB")
+    assert joined.read_all().schema.names == ["id", "n", "v"]
+
+
+def test_an_iterator_without_a_batch_says_that_its_columns_are_not_known(table: Path) -> None:
+    with pytest.raises(InvalidSettingError, match="had no batch, so its columns are not known: pass a reader"):
+        ss.join(iter([]), table, on="id", memory="4MB").read_all()
+
+
+@pytest.mark.parametrize("given", [3, 3.5, object()])
+def test_errors_name_types_without_an_article_that_may_be_wrong(tmp_path: Path, given: Any) -> None:
+    name = type(given).__name__
+    with pytest.raises(SemistreamError, match=f"An object of type {name} is not data for a master table"):
+        ss.MasterTable.build(given, tmp_path / "built", "id")
+    with pytest.raises(SemistreamError, match=f"An object of type {name} has no progress"):
+        ss.progress(given)

@@ -66,7 +66,7 @@ def test_a_key_that_is_asked_for_is_there_beside_it(table: Path) -> None:
 
 def test_a_name_that_is_there_and_another_kind_of_join_are_refused(table: Path) -> None:
     for name in ("v", "n"):
-        with pytest.raises(NameClashError, match=f"'{name}' already"):
+        with pytest.raises(NameClashError, match=f"already a column '{name}'"):
             ss.join(STREAM, table, on={"k": "id"}, how="left", matched=name)
     for how in ("inner", "semi", "anti"):
         with pytest.raises(InvalidSettingError, match="matched is for left joins"):

@@ -110,11 +110,11 @@ def test_every_example_is_sound(file: Path) -> None:
         (SOUND.replace('"json"', '"jsonn"'), "[source] format cannot be 'jsonn': did you mean 'json'?"),
         (changed("schema", ""), "[source] schema is missing"),
         (changed("name", 'name = "a b"'), "[pipeline] name"),
-        (changed("name", "name = 5"), "[pipeline] name must be a text"),
+        (changed("name", "name = 5"), "[pipeline] name must be a non-empty string"),
         (changed("on", "on = []"), "[join] on must be a list"),
         (changed("on", 'on = ["a", "a"]'), "[join] on names a column twice"),
-        (changed("on", 'on = "a"\nmemory = "64 apples"'), "[join] memory is wrong"),
-        (changed("on", 'on = "a"\nalgorithm = "quickjoin"'), "[join] algorithm is wrong"),
+        (changed("on", 'on = "a"\nmemory = "64 apples"'), "[join] memory must be a size"),
+        (changed("on", 'on = "a"\nalgorithm = "quickjoin"'), "[join] algorithm cannot be"),
         (changed("on", 'on = "a"\nhow = "outer"'), "[join] how cannot be 'outer'"),
         (changed("on", 'on = "a"\norder = "sorted"'), "[join] order cannot be 'sorted'"),
         (changed("on", 'on = "a"\ndead_letters = "s3a://bucket/x"'), "[join] dead_letters must be a folder"),
@@ -123,23 +123,39 @@ def test_every_example_is_sound(file: Path) -> None:
         (SOUND + "[trigger]\nevery = '1 second'\navailable_now = true", "[trigger] every and available_now contradict"),
         (SOUND + "[trigger]\nevery = 'often'", "[trigger] every cannot be 'often'"),
         (SOUND + "[spark]\nmaster = 'localhost'", "[spark] master cannot be 'localhost'"),
-        (SOUND + "[spark]\nshuffle = 1", "[spark] shuffle is no setting of Spark"),
+        (SOUND + "[spark]\nshuffle = 1", "[spark] shuffle is not a Spark setting"),
         (SOUND + "[spark]\n'spark.app.name' = 'x'", "[spark] spark.app.name cannot be set here"),
         (SOUND + "[[transform]]\nset = {a = 'b'}\nfilter = 'c'", "[[transform]] number 1: has several steps"),
         (SOUND + "[[transform]]\nset = {a = 'b'}\n[[transform]]\nfliter = 'c'", "number 2: fliter is not a key"),
         (SOUND + "[[transform]]\ndrop_duplicates = {on = ['a'], time = 't'}", "drop_duplicates within is missing"),
         (SOUND + "[transform]\nset = {a = 'b'}", "[transform] must be a list of steps"),
-        (SOUND.replace('"parquet"', '"noop"'), "[sink] path has no meaning"),
+        (SOUND.replace('"parquet"', '"noop"'), "[sink] path does not apply to the format"),
         (
             changed("schema", "schema = 'a INT'\n[source.options]\nmode = 'DROPMALFORMED'"),
             "options.mode is not an option",
         ),
         (changed("schema", "schema = 'a INT'\n[source.options]\ncleanSource = 'delete'"), "options.cleanSource"),
         (changed("schema", "schema = 'a INT'\ncorrupt = 'dead_letters'"), "[source] dead_letters is missing"),
-        (SOUND.replace('"warehouse"', '"incoming/out"'), "[sink] path lies in [source] path"),
-        (SOUND.replace('"warehouse"', '"state/out"'), "[sink] path lies in [pipeline] checkpoint"),
-        (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint lies in [master] path"),
+        (SOUND.replace('"warehouse"', '"incoming/out"'), "[sink] path is inside [source] path"),
+        (SOUND.replace('"warehouse"', '"state/out"'), "[sink] path is inside [pipeline] checkpoint"),
+        (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint is inside [master] path"),
         ("[pipeline", "is not TOML"),
+        (
+            SOUND.replace("[sink]", "memory = [1]\n[sink]"),
+            'memory must be a size such as "64MB" or "64 MiB", but is [1]',
+        ),
+        (
+            SOUND.replace("[sink]", "memory = 1.5\n[sink]"),
+            'memory must be a size such as "64MB" or "64 MiB", but is 1.5',
+        ),
+        (SOUND.replace("[sink]", "memory = 'much'\n[sink]"), "but is 'much'."),
+        (SOUND.replace("[sink]", "partitioning = 1.5\n[sink]"), '"auto", "none" or a whole number, but is 1.5.'),
+        (SOUND.replace("[sink]", "parameters = {a = 'b'}\n[sink]"), "but is a table of other values."),
+        (SOUND.replace("[sink]", "algorithm = 'cachejion'\n[sink]"), "did you mean 'cachejoin'?"),
+        (changed("on", "on = 3"), "[join] on must be a column name, a list of them, or a table such as"),
+        (changed("on", "on = 3"), "but is 3."),
+        (changed("on", "on = ['a', 'a']"), "[join] on names a column twice"),
+        (changed("name", "name = 7"), "[pipeline] name must be a non-empty string in quotes, but is 7."),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_table_and_key(tmp_path: Path, text: str, says: str) -> None:
@@ -258,7 +274,7 @@ def test_a_master_table_may_be_at_a_file_address(tmp_path: Path) -> None:
     address = (tmp_path / "my products").as_uri()
     assert described(tmp_path, SOUND.replace('"products"', f'"{address}"')).master == str(tmp_path / "my products")
     inside = SOUND.replace('"products"', f'"{address}"').replace('"state"', '"my products/state"')
-    assert "[pipeline] checkpoint lies in [master] path" in refused(tmp_path, inside)
+    assert "[pipeline] checkpoint is inside [master] path" in refused(tmp_path, inside)
 
 
 def test_joins_have_the_names_of_spark_and_may_tell_matches(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_columns_of_types_that_do_not_pass_through_workers_are_refused(stream: D
 
 
 def test_settings_that_make_no_sense_are_refused(stream: DataFrame, table: Path) -> None:
-    refused(InvalidSettingError, "'outer' is not a kind of join", stream, table, how="outer")
+    refused(InvalidSettingError, "'outer' is not a join type", stream, table, how="outer")
     refused(UnknownAlgorithmError, "no algorithm 'hashjoin'.*cachejoin", stream, table, algorithm="hashjoin")
     refused(BudgetTooSmallError, "at least 4", stream, table, memory="1MB")
     for memory in ("plenty", "-5MB", 0, -1):

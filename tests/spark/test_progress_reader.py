@@ -46,5 +46,5 @@ def test_progress_tells_each_batch_and_each_operator_of_a_query(spark: SparkSess
 
 def test_progress_before_the_first_batch_is_empty_and_of_other_things_refused() -> None:
     assert ss.progress(None) == []
-    with pytest.raises(InvalidSettingError, match="A dict has no progress: give a StreamingQuery"):
+    with pytest.raises(InvalidSettingError, match="An object of type dict has no progress: give a StreamingQuery"):
         ss.progress({})

@@ -194,7 +194,7 @@ def test_a_stream_that_starts_now_keeps_its_dates_when_its_first_batch_is_repeat
 def test_a_checkpoint_of_other_options_is_refused() -> None:
     offset = _reader(Clock(), seed=1).initialOffset()
     other = _reader(Clock(), seed=2)
-    with pytest.raises(InvalidSettingError, match="not those that the checkpoint was made with: restore them or"):
+    with pytest.raises(InvalidSettingError, match="differ from those in the checkpoint: restore them, or"):
         other.partitions(offset, offset)
     with pytest.raises(InvalidSettingError, match=r"was not written by semistream-sales: give the query a checkpoint"):
         other.latestOffset({"index": 3})

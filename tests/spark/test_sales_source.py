@@ -129,7 +129,7 @@ def test_a_stream_by_the_clock_is_the_batch_read_however_often_it_is_stopped(
 
 def test_other_options_on_an_old_checkpoint_stop_the_query(spark: SparkSession, tmp_path: Path) -> None:
     _run(spark, tmp_path, Batches(), rowsPerBatch=10, rows=10)
-    with pytest.raises(StreamingQueryException, match="not those that the checkpoint was made with"):
+    with pytest.raises(StreamingQueryException, match="differ from those in the checkpoint"):
         _run(spark, tmp_path, Batches(), rowsPerBatch=10, rows=20, exponent=0.3)
 
 

@@ -55,7 +55,7 @@ def test_a_new_java_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, say
 def test_no_java_at_all_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(JavaMissingError, match="but there is none"):
+    with pytest.raises(JavaMissingError, match="but none was found"):
         check_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
     with pytest.raises(JavaMissingError, match="does not run"):

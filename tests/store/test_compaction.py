@@ -159,7 +159,7 @@ def test_a_file_that_is_gone_when_it_is_opened_again_is_named(
     store = opened(table)
     for file in store.manifest.files:
         (table.path / file.name).unlink()
-    with pytest.raises(SemistreamError, match=r"data-\S+ has been removed while its version was read"):
+    with pytest.raises(SemistreamError, match=r"data-\S+ was removed while its version was being read"):
         all_rows(store)
 
 

@@ -136,7 +136,7 @@ def test_changes_larger_than_memory_are_sorted_on_disk(table: MasterTable) -> No
 
 def test_an_added_column_is_refused_before_any_write(table: MasterTable) -> None:
     before = sorted(path.name for path in table.path.iterdir())
-    with pytest.raises(SchemaDriftError, match="no column 'colour', so that its values would be lost: leave it out"):
+    with pytest.raises(SchemaDriftError, match="no column 'colour', so its values would be lost: leave it out"):
         table.merge(pa.table({"colour": ["red"], "text": ["changed"], "id": [0]}))
     assert sorted(path.name for path in table.path.iterdir()) == before
 

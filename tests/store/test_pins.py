@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import CorruptTableError, InvalidSettingError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
 from semistream.store.paged.versions import pins
@@ -229,3 +229,21 @@ def test_a_vacuum_removes_what_was_left_of_half_written_pins(table: MasterTable)
 def test_a_number_that_a_vacuum_would_not_see_is_refused(table: MasterTable, batch: int) -> None:
     with pytest.raises(InvalidSettingError):
         pins.pin(table.path, "query", batch)
+
+
+def test_info_shows_a_damaged_pin_and_the_sound_ones_while_a_vacuum_refuses(table: MasterTable) -> None:
+    table.merge(rows(2))
+    pins.pin(table.path, "sound", 1)
+    broken = table.path / "pins" / "broken" / "3.json"
+    broken.parent.mkdir()
+    broken.write_bytes(b"not a pin")
+    about = table.info()
+    assert [pin["query"] for pin in about["pins"]] == ["sound"]
+    assert about["damaged_pins"] == [str(broken)]
+    before = sorted(path.name for path in table.path.iterdir())
+    with pytest.raises(CorruptTableError, match=r"broken/3\.json is damaged: restore it, or remove it, but then"):
+        table.vacuum(keep_for=0)
+    assert sorted(path.name for path in table.path.iterdir()) == before
+    broken.unlink()
+    table.vacuum(keep_for=0)
+    assert table.info()["damaged_pins"] == []

@@ -38,20 +38,23 @@ def advise(
         str, typer.Option(metavar="SIZE[,SIZE]", help="The amounts of memory to compare.")
     ] = "16MB,64MB,256MB",
     rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Give the hit rate of the first N rows, too.")
+        int, typer.Option(metavar="N", min=1, help="Also show the hit rate over the first N rows.")
     ] = 1_000_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
-    """Predict what each amount of memory brings, from a sample.
+    """Predict the hit rate of each amount of memory from a sample.
 
-    Says how many rows of the stream would be answered from memory, without a read. The sample should be rows as they
-    come, not distinct keys: how often keys repeat is what counts. Memory is that of one Python worker, as in `enrich`.
+    Predicts what share of the stream's rows would be answered from memory, without a read. The sample should hold rows
+    as they arrive, not distinct keys: what matters is how often keys repeat. Memory is per Python worker, as in
+    `enrich`.
     """
     from semistream.cli import json_output, source_files
     from semistream.cli.progress import progress
     from semistream.joining.advice import advise as advise_on
     from semistream.store.tables import table_at
 
+    if not _names(memory):
+        raise InvalidSettingError("No amount of memory is named: give --memory SIZE[,SIZE].")
     with table_at(master).open() as store:
         keys = _names(on) or list(store.key)
         if len(keys) != len(store.key):

@@ -16,7 +16,7 @@ def algorithms(
     name: Annotated[str | None, typer.Argument(help="List the parameters of this algorithm.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
-    """List the algorithms, or the parameters of one."""
+    """List the algorithms, or one algorithm's parameters."""
     from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM, algorithm_named
     from semistream.cli import json_output
     from semistream.cli.rendering import show_algorithms, show_parameters

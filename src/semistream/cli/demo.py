@@ -13,14 +13,15 @@ def demo(
         float, typer.Option(metavar="S", help="How long sales stream after the first micro-batch.")
     ] = 40,
     products: Annotated[int, typer.Option(metavar="N", help="Rows of the product master.")] = 2_000_000,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="What the joins of a worker may use.")] = "64MB",
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="The memory of the joins of a worker.")] = "64MB",
     rate: Annotated[int, typer.Option(metavar="N", help="Sales a second, on average.")] = 20_000,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="See `semistream algorithms`.", show_default="the default of enrich"),
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where all is written; only an earlier demo's folder is replaced.")
+        Path,
+        typer.Option(metavar="DIR", help="Where everything is written; only an earlier demo's folder is replaced."),
     ] = Path("semistream-demo"),
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the summary, as a list of flat objects.")

@@ -15,6 +15,7 @@ from semistream.cli.algorithms import algorithms
 from semistream.cli.demo import demo
 from semistream.cli.master import master_app
 from semistream.cli.one_sentence import OneSentenceGroup
+from semistream.cli.plain_help import PlainCommand
 from semistream.cli.run import run
 from semistream.cli.warmup import warmup
 
@@ -26,11 +27,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("advise")(advise)
-app.command("algorithms")(algorithms)
-app.command("demo")(demo)
-app.command("run")(run)
-app.command("warmup")(warmup)
+app.command("advise", cls=PlainCommand)(advise)
+app.command("algorithms", cls=PlainCommand)(algorithms)
+app.command("demo", cls=PlainCommand)(demo)
+app.command("run", cls=PlainCommand)(run)
+app.command("warmup", cls=PlainCommand)(warmup)
 app.add_typer(master_app, name="master")
 added_commands.add_to(app)
 

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from semistream.cli.plain_help import PlainCommand
 from semistream.core.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     from semistream.cli.json_output import Scalar
 
-master_app = typer.Typer(help="Make, change and look after master tables.", rich_markup_mode=None)
+master_app = typer.Typer(help="Build, change and maintain master tables.", rich_markup_mode=None)
 
 _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
 TablePath = Annotated[str, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
-Memory = Annotated[str, typer.Option(help="Memory for sorting, such as 256MB.")]
-Version = Annotated[int | None, typer.Option(min=1, help="A version other than the current one.", show_default=False)]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for sorting, such as 256MB.")]
+Version = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="A version other than the current one.", show_default=False),
+]
 
 
 class OnDuplicate(StrEnum):
@@ -32,30 +36,37 @@ class OnDuplicate(StrEnum):
 
 @master_app.callback(invoke_without_command=True)
 def master(context: typer.Context) -> None:
-    """Make, change and look after master tables."""
+    """Build, change and maintain master tables."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def build(
     source: Annotated[
         list[Path], typer.Argument(metavar="SOURCE...", help="Parquet, CSV or Arrow IPC files, or directories of them.")
     ],
     to: Annotated[str, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
     key: Annotated[
-        list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, with commas.", show_default=False)
+        list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, separated by commas.", show_default=False)
     ],
     page_bytes: Annotated[
         int | None,
-        typer.Option(help="About how many bytes a page has.", show_default="4096; 8192 for tables above 1 GiB"),
+        typer.Option(
+            metavar="N",
+            help="The approximate size of a page in bytes.",
+            show_default="4096; 8192 for tables above 1 GiB",
+        ),
     ] = None,
     on_duplicate: Annotated[
-        OnDuplicate, typer.Option(help="Refuse rows that share a key, keep all of them, or the latest.")
+        OnDuplicate,
+        typer.Option(
+            metavar="RULE", help="error, all or latest: refuse rows that share a key, keep all of them, or the last."
+        ),
     ] = OnDuplicate.ERROR,
     memory: Memory = _MEMORY,
 ) -> None:
-    """Build a table, or the next version of it, from all its rows."""
+    """Build a table, or its next version, from all its rows."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -77,7 +88,7 @@ def build(
     rendering.show_built(table.info())
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def merge(
     path: TablePath,
     upserts: Annotated[
@@ -88,7 +99,7 @@ def merge(
     ] = None,
     memory: Memory = _MEMORY,
 ) -> None:
-    """Delete, insert and replace rows by key; makes a version."""
+    """Delete, insert and replace rows by key, as a new version."""
     from semistream.cli import rendering, source_files
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -109,13 +120,13 @@ def merge(
     rendering.show_merged(table.info(version), before)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def info(
     path: TablePath,
     version: Version = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
 ) -> None:
-    """Say what a table consists of, without reading its pages."""
+    """Show rows, pages, versions and pins, without reading pages."""
     from semistream.cli import json_output, rendering
     from semistream.master_table import MasterTable
 
@@ -135,10 +146,11 @@ def info(
         f"{pin['query']} batch {pin['batch']} version {pin['version']} age {pin['age_seconds']:.0f} s"
         for pin in about["pins"]
     )
+    flat["damaged_pins"] = ", ".join(about["damaged_pins"])
     typer.echo(json_output.as_json([flat]), nl=False)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def verify(path: TablePath, version: Version = None) -> None:
     """Read every page of a table and check it."""
     from semistream.cli import rendering
@@ -151,9 +163,9 @@ def verify(path: TablePath, version: Version = None) -> None:
     rendering.show_verified(path, checked)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def compact(path: TablePath) -> None:
-    """Copy all pages of a table into one file; makes a version."""
+    """Copy all pages of a table into one file, as a new version."""
     from semistream.cli import rendering
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
@@ -165,12 +177,12 @@ def compact(path: TablePath) -> None:
     rendering.show_compacted(table.info(version), before)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def restore(
     path: TablePath,
-    version: Annotated[int, typer.Option(min=1, help="The version to go back to.", show_default=False)],
+    version: Annotated[int, typer.Option(metavar="N", min=1, help="The version to go back to.", show_default=False)],
 ) -> None:
-    """Go back to the rows of an earlier version; makes a version.
+    """Go back to the rows of an earlier version, as a new version.
 
     The versions in between stay until they are vacuumed. This also helps if the newest manifest is damaged.
     """
@@ -181,25 +193,29 @@ def restore(
     rendering.show_restored(table.info(table.restore(version)), version)
 
 
-@master_app.command()
+@master_app.command(cls=PlainCommand)
 def vacuum(
     path: TablePath,
-    keep: Annotated[int, typer.Option(min=1, help="How many of the newest versions stay.")] = 1,
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="How many of the newest versions to keep.")] = 1,
     keep_for: Annotated[
-        str, typer.Option(help="Versions that were current within this time stay, such as '10 minutes'; 0 for none.")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Versions that were current within this time stay, such as '10 minutes'; 0 turns this off.",
+        ),
     ] = "10 minutes",
     pins_older_than: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Queries that have pinned nothing for this time, such as '7 days', are gone: their pins are removed.",
+            help="Remove the pins of queries that have pinned nothing for this time, such as '7 days'.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Remove old versions, and say why the others stay.
 
-    What a query may replay and what somebody reads stays in any case.
+    Versions that a query may replay, or that are being read, always stay.
     """
     from semistream.cli import rendering
     from semistream.master_table import MasterTable

@@ -146,6 +146,14 @@ def show_info(about: dict[str, Any]) -> None:
             age = format_seconds(pin["age_seconds"])
             pins.add_row(escape(pin["query"]), str(pin["batch"]), str(pin["version"]), age)
         out.print(pins)
+    for path in about["damaged_pins"]:
+        out.print()
+        out.print(
+            f"[red]The pin {escape(path)} is damaged[/], and vacuum refuses to work: restore the file, or remove it, "
+            f"but "
+            f"then a replay of that batch sees the newest version.",
+            soft_wrap=True,
+        )
 
 
 def show_verified(path: str, checked: dict[str, int]) -> None:

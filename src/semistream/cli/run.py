@@ -15,27 +15,25 @@ _SECONDS_TO_STOP = 60.0
 
 
 def run(
-    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's file.", show_default=False)],
-    check: Annotated[
-        bool, typer.Option("--check", help="Check everything that can be checked, start nothing, write nothing.")
-    ] = False,
+    pipeline: Annotated[Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline file.", show_default=False)],
+    check: Annotated[bool, typer.Option("--check", help="Only check: start nothing and write nothing.")] = False,
     accept_moved: Annotated[
         bool,
         typer.Option(
             "--accept-moved",
-            help="Go on although [source], [master] or [sink] name another place than at the last start.",
+            help="Continue although [source], [master] or [sink] has moved since the last start.",
         ),
     ] = False,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write what the run has done, as a list of flat objects."),
+        typer.Option("--json", metavar="FILE", help="Write a summary of the run, as a list of flat objects."),
     ] = None,
 ) -> None:
-    """Run a pipeline that a file describes.
+    """Run the pipeline described by a file.
 
-    A stream is enriched from a master table and goes through SQL expressions into a sink.
+    The pipeline enriches a stream from a master table, applies SQL expressions, and writes the result to a sink.
 
-    Ctrl-C or SIGTERM stop it after the batch that is running; the next start goes on from there. The file has the
+    Ctrl-C or SIGTERM stops it after the current batch; the next start continues from there. The file has the
     tables pipeline, source, master, join, transform, sink, trigger, statistics and spark;
     examples/pipeline_all_settings.toml explains all their keys.
     """

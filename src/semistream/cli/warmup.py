@@ -9,10 +9,10 @@ import typer
 
 
 def warmup() -> None:
-    """Compile the kernels of joins beforehand.
+    """Compile the hot loops of joins in advance.
 
-    They are compiled once for an installation, which otherwise makes its first join silent for some ten seconds and
-    its first Python worker larger. On a cluster, run this on every node, or while its image is built.
+    They are compiled once per installation. Otherwise the first join pauses for some ten seconds, and the first Python
+    worker takes more memory. On a cluster, run this on every node, or while the image is built.
     """
     from semistream.cli.progress import progress
     from semistream.core.compile import compiled_count

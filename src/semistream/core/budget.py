@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from threading import Lock
+from typing import SupportsIndex
 
 from semistream.core.errors import BudgetExceededError, InvalidSettingError
 
@@ -34,22 +36,33 @@ def parse_bytes(size: int | str) -> int:
 
     MB and its like are powers of 1000, MiB powers of 1024, and so are Spark's "64k", "512m", "1g" and "1t".
     """
-    if isinstance(size, int) and not isinstance(size, bool):
-        if size <= 0:
+    if not isinstance(size, str):
+        whole = _whole_number(size)
+        if whole <= 0:
             raise InvalidSettingError(f"A memory size must be positive, but {size} was given.")
-        return _possible(size)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(size))
+        return _possible(whole)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
     if not match or match[2].lower() not in _UNITS:
         raise InvalidSettingError(f"{size!r} is not a memory size: write a number with KB, MB, GB, KiB, MiB or GiB.")
+    if "." in match[1] and _UNITS[match[2].lower()] == 1:
+        raise InvalidSettingError(f"{size!r} is not a whole number of bytes: add a unit, such as MB.")
     parsed = int(float(match[1]) * _UNITS[match[2].lower()])
     if parsed <= 0:
         raise InvalidSettingError(f"A memory size must be positive, but {size!r} was given.")
     return _possible(parsed)
 
 
+def _whole_number(size: object) -> int:
+    if isinstance(size, float) and size.is_integer():
+        return int(size)
+    if isinstance(size, SupportsIndex) and not isinstance(size, bool):
+        return operator.index(size)
+    raise InvalidSettingError(f"{size!r} is not a memory size: give a number of bytes, or a string such as '64MB'.")
+
+
 def _possible(size_bytes: int) -> int:
     if size_bytes > _MAX_BYTES:
-        raise InvalidSettingError(f"A memory of {format_bytes(size_bytes)} is more than any machine has: give less.")
+        raise InvalidSettingError(f"{format_bytes(size_bytes)} of memory is more than any machine has: give less.")
     return size_bytes
 
 
@@ -58,7 +71,7 @@ def format_bytes(size: float) -> str:
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
-    return f"{int(size)} bytes"
+    return "1 byte" if int(size) == 1 else f"{int(size)} bytes"
 
 
 def format_bytes_up(size: float) -> str:
@@ -98,8 +111,9 @@ class MemoryBudget:
         with self._lock:
             if self._used_bytes + size_bytes > self.total_bytes:
                 raise BudgetExceededError(
-                    f"The {component} needs {format_bytes(size_bytes)}, but of the budget of "
-                    f"{format_bytes(self.total_bytes)} only {format_bytes(self.free_bytes)} is free: give more memory."
+                    f"The {component} needs {format_bytes(size_bytes)}, but only "
+                    f"{format_bytes(self.free_bytes)} of the {format_bytes(self.total_bytes)} budget is free: give "
+                    f"more memory."
                 )
             self._held[component] = self._held.get(component, 0) + size_bytes
             self._used_bytes += size_bytes

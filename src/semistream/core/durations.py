@@ -21,11 +21,12 @@ def parse_seconds(duration: float | str) -> float:
         unit = _SHORT.get(unit, unit.removesuffix("s") if len(unit) > 1 else unit) or "second"
         if match is None or unit not in _UNITS:
             raise InvalidSettingError(
-                f"{duration!r} is not a time: write a number of seconds, or one with minutes, hours, days or weeks."
+                f"{duration!r} is not a duration: write a number of seconds, or a number with minutes, hours, days or "
+                f"weeks."
             )
         seconds = float(match[1]) * _UNITS[unit]
     if not 0 <= seconds < math.inf:
-        raise InvalidSettingError(f"{duration!r} is not a time: it must not be negative.")
+        raise InvalidSettingError(f"{duration!r} is not a duration: it must not be negative.")
     return seconds
 
 

@@ -85,6 +85,5 @@ class DemoFolder:
 
     def _foreign(self) -> InvalidSettingError:
         return InvalidSettingError(
-            f"{self.path} holds files that the demo did not write, and leaves as they are: "
-            f"name another folder, or empty it."
+            f"{self.path} holds files that the demo did not write and will not touch: name another folder, or empty it."
         )

@@ -244,7 +244,7 @@ class Assembly:
                 cached_slot_bytes=SlotRows.slot_bytes(self._cached_schema),
                 cached_variable_bytes=variable_bytes(self._store, self._columns),
             )
-        raise InvalidSettingError(f"{accounting!r} is not an accounting of memory: choose real or papers.")
+        raise InvalidSettingError(f"{accounting!r} is not a way to account for memory: choose real or papers.")
 
     def _stream_variable_bytes(self) -> float:
         if self._stream_schema is None:

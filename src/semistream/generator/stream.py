@@ -45,7 +45,7 @@ class Workload:
         sources = [source for source in (self.keys, self.arrivals) if source is not None]
         seekable = [source for source in sources if isinstance(source, Seekable)]
         if len(seekable) < len(sources):
-            raise InvalidSettingError("This stream can only be read from its beginning: replay it once more instead.")
+            raise InvalidSettingError("This stream can only be read from its beginning: replay it instead.")
         for source in seekable:
             source.seek(position)
         self._tuples = position

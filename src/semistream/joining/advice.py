@@ -75,7 +75,7 @@ def advise(
     keys = _keys_of(sample, [ours for ours, _ in pairs], store)
     counts = _counts(keys, store)
     if not len(counts):
-        raise InvalidSettingError("No row of the sample has a key that the master table could have: check `on`.")
+        raise InvalidSettingError("No row of the sample has a key that could be in the master table: check `on`.")
     popularity = KeyPopularity.from_counts(counts, store.row_count)
     answerable = counts.sum() / keys.num_rows * _present_rate(keys, store, pairs, seed)
     recipe = algorithm_named(DEFAULT_ALGORITHM)

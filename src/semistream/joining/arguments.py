@@ -16,10 +16,12 @@ def check_arguments(*, on: object, columns: object, replace: object, suffix: obj
         )
     if columns is not None and (isinstance(columns, str) or not _are_names(columns)):
         raise InvalidSettingError(f"columns is {_shown(columns)}: give a list of column names.")
+    _check_named_once("on", on)
+    _check_named_once("columns", columns)
     if replace is not None and not _is_renaming(replace):
         raise InvalidSettingError(f"replace is {_shown(replace)}: give a mapping from stream to master columns.")
     if suffix is not None and not isinstance(suffix, str):
-        raise InvalidSettingError(f"suffix is {_shown(suffix)}: give a text.")
+        raise InvalidSettingError(f"suffix is {_shown(suffix)}: give a string.")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InvalidSettingError(
             f"parameters is {_shown(parameters)}: give a mapping from names to numbers, such as {{'cache_share': 0.5}}."
@@ -47,6 +49,15 @@ def checked_seconds(name: str, value: object) -> None:
         raise InvalidSettingError(f"{name} must be above 0 seconds, but is {_shown(value)}.")
 
 
+def _check_named_once(argument: str, names: object) -> None:
+    if isinstance(names, Iterable) and not isinstance(names, str | Mapping):
+        seen: set[object] = set()
+        for name in names:
+            if name in seen:
+                raise InvalidSettingError(f"{argument} names the column {name!r} twice: name each column once.")
+            seen.add(name)
+
+
 def _are_names(value: object) -> bool:
     if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable) or iter(value) is value:
         return False
@@ -59,4 +70,4 @@ def _is_renaming(value: object) -> bool:
 
 def _shown(value: object) -> str:
     shown = repr(value)
-    return shown if len(shown) <= 60 and "\n" not in shown else f"a {type(value).__name__}"
+    return shown if len(shown) <= 60 and "\n" not in shown else f"of type {type(value).__name__}"

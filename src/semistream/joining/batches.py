@@ -50,9 +50,9 @@ def join(
 ) -> JoinedBatches:
     """Join a stream of record batches with a master table, lazily, inside `memory` bytes.
 
-    Rows leave as soon as they are answered, not in the order in which they came. While an iterator is silent, rows that
-    wait are still answered. Settings are checked at once; columns and types are checked as soon as the schema of the
-    stream is known, which for a bare iterator is when its first batch arrives.
+    Rows are emitted as soon as they are answered, not in the order in which they came. While an iterator is silent,
+    rows that wait are still answered. Settings are checked at once; columns and types are checked as soon as the
+    schema of the stream is known, which for a bare iterator is when its first batch arrives.
 
     Args:
         batches: A table, a reader, any iterable of record batches, or anything with an Arrow stream, such as a pandas
@@ -60,15 +60,15 @@ def join(
         master: The master table, its path, or a store that `MasterTable.open` returned.
         on: The key columns: a name, a list of names, or a mapping from stream columns to key columns of the master
             table.
-        how: "inner", "left", "semi" or "anti"; Spark's names such as "left_outer" work, too.
+        how: "inner", "left", "semi" or "anti"; Spark's names, such as "left_outer", also work.
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
-        memory: What the join may use: bytes, or a text such as "64MB", "64 MiB" or, with Spark's meaning of 1024 times
-            1024, "64m".
+        memory: What the join may use: bytes, or a string such as "64MB", "64 MiB" or, with Spark's meaning of 1024
+            times 1024, "64m".
         max_wait: The longest time in seconds that a row may wait inside the join, as far as reads allow it. Only for
             DEMANDJOIN.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from stream columns to the master columns that take their place.
-        suffix: Renames master columns that clash with stream columns by adding this text.
+        suffix: Renames master columns that clash with stream columns by adding this string.
         matched: The name of a boolean column to add to a left join, which says whether the row has a match.
         dead_letters: A function that takes rows that are too large for the memory, as a record batch, and the reason;
             without it, such a row raises RowTooLargeError.
@@ -158,11 +158,11 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._output.close()
 
     def read_all(self) -> pa.Table:
-        """Return all that is left as one table."""
+        """Return all remaining rows as one table."""
         batches = list(self)
         if self.schema is None:
             raise InvalidSettingError(
-                "The stream had no batch, so its schema is not known: pass a reader with a schema."
+                "The stream had no batch, so its columns are not known: pass a reader, which has a schema."
             )
         return pa.Table.from_batches(batches, schema=self.schema)
 
@@ -172,11 +172,15 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._plan, self._matched, self._stream_schema = plan, matched, stream
 
     def _run(self) -> Generator[pa.RecordBatch]:
-        first = next((batch for batch in self._source if batch is not None and batch.num_rows), None)
+        first = None
+        for batch in self._source:
+            if batch is not None and self._plan is None:
+                self._prepare(batch.schema)
+            if batch is not None and batch.num_rows:
+                first = batch
+                break
         if first is None:
             return
-        if self._plan is None:
-            self._prepare(first.schema)
         assert self._plan is not None
         session = self._session = JoinSession(
             self._store,

@@ -26,7 +26,7 @@ def join_type(how: object) -> str:
     choices = f"choose one of {', '.join(JOIN_TYPES)}"
     if name in _WITH_MASTER_ROWS_ALONE:
         raise InvalidSettingError(
-            f"{how!r} is not a kind of join here, because it would add the master rows that no stream row ever "
+            f"{how!r} is not a join type here, because it would add the master rows that no stream row ever "
             f"matches: {choices}."
         )
-    raise InvalidSettingError(f"{how!r} is not a kind of join: {choices}.")
+    raise InvalidSettingError(f"{how!r} is not a join type: {choices}.")

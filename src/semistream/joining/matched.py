@@ -48,7 +48,7 @@ def with_matched(plan: OutputPlan, master: pa.Schema, name: str | None) -> tuple
             f"matched is for left joins, and this is {_article(plan.how)} join: leave it out, or set how to 'left'."
         )
     if name in plan.schema.names:
-        raise NameClashError(f"There is a column {name!r} already: choose another name for `matched`.")
+        raise NameClashError(f"There is already a column {name!r}: choose another name for `matched`.")
     # A key that is in the output anyway costs nothing, else the narrowest costs least.
     key = min(plan.master_keys, key=lambda key: (key not in plan.master_columns, _width(master.field(key).type)))
     columns = plan.master_columns if key in plan.master_columns else (*plan.master_columns, key)

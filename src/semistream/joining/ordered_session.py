@@ -203,7 +203,7 @@ def check_keeps_order(recipe: Recipe, parameters: Mapping[str, float] | None = N
     """Raise an error unless rows can leave a join by this recipe in the order they came, and parameters matter then."""
     if recipe.in_order is None:
         raise InvalidSettingError(
-            f"{recipe.name} lets rows leave when they are answered: choose order 'any', or demandjoin, "
+            f"{recipe.name} sends rows out as they are answered: set order to 'any', or choose demandjoin, "
             f"which can keep their order."
         )
     without_effect = sorted(set(parameters or {}) - recipe.in_order)

@@ -222,10 +222,13 @@ def conforming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     for field in schema:
         if field.name not in batch.schema.names:
-            raise SchemaDriftError(f"The stream's column {field.name!r} is missing from a later batch: restart.")
+            raise SchemaDriftError(
+                f"The stream's column {field.name!r} is missing from a later batch: start the join again."
+            )
         arrived = batch.schema.field(field.name).type
         if arrived != field.type:
             raise SchemaDriftError(
-                f"The stream's column {field.name!r} was {field.type} and is {arrived} in a later batch: restart."
+                f"The stream's column {field.name!r} was {field.type} and is {arrived} in a later batch: start the "
+                f"join again."
             )
     return pa.RecordBatch.from_arrays([batch.column(field.name) for field in schema], schema=schema)

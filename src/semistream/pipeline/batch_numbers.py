@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Listing: TypeAlias = Callable[[str], Sequence[str] | None]
 """Returns the names in a folder, none if it does not exist, None if it cannot say."""
 
-ANEW = "start anew with another checkpoint and another path in [sink]"
+ANEW = "start afresh with another checkpoint and another path in [sink]"
 _LOG_ENTRY = re.compile(r"(\d{1,18})(\.compact)?")
 _LETTERS = re.compile(r"batch=(\d{1,18})")
 
@@ -57,12 +57,12 @@ class BatchNumbers:
         if self.written is not None and self.planned is not None and self.written > self.planned:
             if self.planned < 0:
                 raise CheckpointMismatchError(
-                    f"The table {sink} was written with another checkpoint than {checkpoint}, which is empty: restore "
+                    f"The table {sink} was written with a checkpoint other than {checkpoint}, which is empty: restore "
                     f"that checkpoint, or write to another path in [sink]."
                 )
             raise CheckpointMismatchError(
                 f"The table {sink} has batches up to {self.written}, but the checkpoint {checkpoint} only up to "
-                f"{self.planned}, so that Spark would leave rows out: restore the checkpoint that goes with the "
+                f"{self.planned}, so Spark would skip rows: restore the checkpoint that goes with the "
                 f"table, or {ANEW}."
             )
         if self.written is not None and self.finished is not None and self.written < self.finished:

@@ -87,7 +87,7 @@ class Belonging:
         elif not self._accept_moved:
             raise CheckpointMismatchError(
                 f"[source] is {_text(now)}, but the checkpoint {self._checkpoint} belongs to {_text(then)}: put it "
-                f"back, or {ANEW}; --accept-moved goes on if it is the same stream."
+                f"back, {ANEW}, or pass --accept-moved if it is the same stream."
             )
 
     def _check_source_path(self, now: str, then: str) -> None:
@@ -95,15 +95,15 @@ class Belonging:
         if not places.has_pattern(now):
             # Spark opens the files of the last batch once more, and fails unless they lie in the folder of now.
             raise CheckpointMismatchError(
-                f"{read}, and Spark cannot go on in another folder: put it back, by a symbolic link if the files were "
-                f"moved, or {ANEW}."
+                f"{read}, and Spark cannot continue in another folder: put it back (a symbolic link will do if the "
+                f"files "
+                f"were moved), or {ANEW}."
             )
         by_file_name = self._description.source.options.get("fileNameOnly", "").lower() == "true"
         if not (by_file_name or self._accept_moved):
             raise CheckpointMismatchError(
-                f"{read}, and Spark would read files that were moved once more: put it back, or set fileNameOnly = "
-                f"true in [source] options, so that files are known by their names; --accept-moved goes on if all are "
-                f"new."
+                f"{read}, and Spark would read moved files again: put it back, set fileNameOnly = true in [source] "
+                f"options so that Spark recognizes files by name, or pass --accept-moved if all files are new."
             )
 
     def _check_master(self, then: Belongings) -> None:
@@ -124,7 +124,7 @@ class Belonging:
             return
         raise CheckpointMismatchError(
             f"[sink] is {_text(now)}, but the checkpoint {self._checkpoint} belongs to {_text(then.sink)}: put it "
-            f"back, or {ANEW}; --accept-moved goes on if the table was moved."
+            f"back, {ANEW}, or pass --accept-moved if the table was moved."
         )
 
     def _check_owner(self, folder: Path, owner: Owner | None) -> None:
@@ -135,7 +135,7 @@ class Belonging:
             return  # the checkpoint was removed before its first batch, and nobody else can have it: it is locked
         raise CheckpointMismatchError(
             f"{folder} belongs to the checkpoint that was at {owner.checkpoint}, not to {self._checkpoint}: use that "
-            f"checkpoint, or give another folder; if there is nothing in it and nobody uses it, remove it."
+            f"checkpoint, or give another folder; if it is empty and unused, remove it."
         )
 
     def _same_place(self, then: str, now: str, remembered: Belongings) -> bool:

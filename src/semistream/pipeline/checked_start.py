@@ -63,7 +63,7 @@ def check_source(description: PipelineDescription) -> None:
     path = description.source.path
     if path is None or not places.is_local(path) or places.has_pattern(path) or Path(path).exists():
         return
-    raise InvalidSettingError(f"[source] path is {path}, which is not there: make the folder, or correct the path.")
+    raise InvalidSettingError(f"[source] path is {path}, which does not exist: create the folder, or correct the path.")
 
 
 def check_unused(description: PipelineDescription) -> None:

@@ -65,6 +65,6 @@ def as_own_error(error: BaseException) -> SemistreamError:
     if raised:
         return PoisonRecordError(raised[-1].strip())
     return PipelineFailedError(
-        f"The query has stopped: {first_sentence(error).rstrip('.')}; fix it and start again, which goes on from "
-        f"the last finished batch."
+        f"The query has stopped: {first_sentence(error).rstrip('.')}; fix it and start again to continue from the "
+        f"last finished batch."
     )

@@ -48,8 +48,8 @@ def missing_connector(text: str) -> InvalidSettingError | None:
         return None
     package = _PACKAGES.get(scheme, "the package of its connector")
     return InvalidSettingError(
-        f'Spark has no connector for {scheme}:// addresses: set "spark.jars.packages" in [spark] to {package}, with '
-        f"the version of Spark's Hadoop, or add its files to Spark."
+        f'Spark has no connector for {scheme}:// addresses: set "spark.jars.packages" in [spark] to {package}, in the '
+        f"version of Spark's Hadoop, or add its jars to Spark."
     )
 
 

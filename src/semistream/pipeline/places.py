@@ -68,7 +68,7 @@ def _local(table: TomlTable, key: str, text: str) -> Path:
         return Path(text)
     parts = urlsplit(text)
     if parts.netloc not in ("", "localhost"):
-        raise table.wrong(key, "names a file of another machine: give a path on this one")
+        raise table.wrong(key, "names a file on another machine: give a path on this one")
     return Path(unquote(parts.path))
 
 
@@ -84,15 +84,15 @@ def _contained(table: TomlTable, key: str, path: Path, folder: Path) -> Path:
         for part in path.parts:
             depth += -1 if part == ".." else 1
             if path.is_absolute() or depth < 0:
-                raise table.wrong(key, "leaves the folder of the pipeline by '..': give a path without it")
+                raise table.wrong(key, "leaves the pipeline's folder through '..': give a path without it")
     whole = _absolute(path, folder)
     # A link above an absolute path is the administrator's; a link at its end, or anywhere below the folder of the
     # pipeline, may have been put there to lead what is written elsewhere.
     trusted = whole.parent if path.is_absolute() else folder
     if whole.is_symlink() or not whole.resolve().is_relative_to(trusted.resolve()):
-        raise table.wrong(key, "is or lies behind a symbolic link that leads elsewhere: give the path itself")
+        raise table.wrong(key, "is a symbolic link, or is behind one, that leads elsewhere: give the real path")
     if has_pattern(str(path)):
-        raise table.wrong(key, "has a pattern in it, but one place is needed to write to")
+        raise table.wrong(key, "has a pattern in it, but output goes to one place: give a plain path")
     return whole
 
 

@@ -94,4 +94,4 @@ def _check_streaming(rows: DataFrame) -> None:
     try:
         checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), append)
     except PySparkException as error:
-        raise InvalidSettingError(f"[[transform]] cannot be done in a stream: {first_sentence(error)}.") from None
+        raise InvalidSettingError(f"[[transform]] cannot be applied to a stream: {first_sentence(error)}.") from None

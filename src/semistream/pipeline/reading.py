@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from semistream.algorithms.registry import DEFAULT_ALGORITHM, algorithm_named
+from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
 from semistream.core.budget import parse_bytes
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import InvalidSettingError
 from semistream.core.local_paths import scheme_of
 from semistream.engine.output.output_plan import JOIN_TYPES
 from semistream.joining.join_types import join_type
@@ -42,12 +42,12 @@ def read_description(file: str | Path) -> PipelineDescription:
             raise InvalidSettingError(f"[{shown}] is not a table of a pipeline file: {suggestion(name, _TABLES)}")
     for name in ("pipeline", "source", "master", "join", "sink"):
         if name not in values:
-            raise InvalidSettingError(f"The pipeline's file has no table [{name}]: add it.")
+            raise InvalidSettingError(f"The pipeline file has no table [{name}]: add it.")
     folder = file.absolute().parent
     pipeline = TomlTable("[pipeline]", values["pipeline"], ("name", "checkpoint"))
     name = pipeline.text("name")
     if not _NAME.fullmatch(name):
-        raise pipeline.wrong("name", "may have letters, digits, '.', '_' and '-' only")
+        raise pipeline.wrong("name", "may contain only letters, digits, '.', '_' and '-'")
     description = PipelineDescription(
         file=file,
         name=name,
@@ -68,15 +68,15 @@ def read_description(file: str | Path) -> PipelineDescription:
 def _parsed(file: Path) -> Mapping[str, object]:
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
-            raise InvalidSettingError(f"{file} is too large for a pipeline's file: give the path of a TOML file.")
+            raise InvalidSettingError(f"{file} is too large for a pipeline file: give the path of a TOML file.")
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidSettingError(f"There is no file {file}: give the path of a pipeline's TOML file.") from None
+        raise InvalidSettingError(f"There is no file {file}: give the path of a pipeline file in TOML.") from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise InvalidSettingError(f"{file} cannot be read ({why}): give the path of a pipeline's TOML file.") from None
+        raise InvalidSettingError(f"{file} cannot be read ({why}): give the path of a pipeline file in TOML.") from None
     except UnicodeDecodeError:
-        raise InvalidSettingError(f"{file} is not text in UTF-8: save it as such.") from None
+        raise InvalidSettingError(f"{file} is not UTF-8 text: save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidSettingError(f"{file} is not TOML: {str(error).rstrip('.')}.") from None
 
@@ -99,20 +99,11 @@ _JOIN_KEYS = (
 
 def _read_join(values: object, folder: Path) -> JoinDescription:
     table = TomlTable("[join]", values, _JOIN_KEYS)
-    try:
-        memory_bytes = parse_bytes(_text_or_number(table, "memory", "64MB"))
-    except InvalidSettingError as error:
-        raise table.wrong("memory", f"is wrong: {error}") from None
-    algorithm = table.text("algorithm", DEFAULT_ALGORITHM)
-    try:
-        algorithm_named(algorithm)
-    except SemistreamError as error:
-        raise table.wrong("algorithm", f"is wrong: {error}") from None
     return JoinDescription(
         on=_read_on(table),
         how=_read_how(table),
-        memory_bytes=memory_bytes,
-        algorithm=algorithm,
+        memory_bytes=_read_memory(table),
+        algorithm=table.text("algorithm", DEFAULT_ALGORITHM, choices=tuple(ALGORITHMS)),
         columns=_read_columns(table),
         replace=_checked_names(table, "replace") if "replace" in table else None,
         suffix=_read_suffix(table),
@@ -122,6 +113,14 @@ def _read_join(values: object, folder: Path) -> JoinDescription:
         dead_letters=_read_join_letters(table, folder),
         parameters=_read_parameters(table),
     )
+
+
+def _read_memory(table: TomlTable) -> int:
+    value = table.value("memory") if "memory" in table else "64MB"
+    try:
+        return parse_bytes(value)  # type: ignore[arg-type]
+    except InvalidSettingError:
+        raise table.unexpected("memory", 'a size such as "64MB" or "64 MiB"') from None
 
 
 def _read_how(table: TomlTable) -> str:
@@ -145,6 +144,8 @@ def _read_on(table: TomlTable) -> str | tuple[str, ...] | Mapping[str, str]:
         return _checked_names(table, "on")
     if isinstance(value, list):
         return table.names("on")
+    if not isinstance(value, str) or not value:
+        raise table.unexpected("on", 'a column name, a list of them, or a table such as {stream_column = "key_column"}')
     name = table.text("on")
     table.check_name("on", name)
     return name
@@ -166,7 +167,7 @@ def _read_columns(table: TomlTable) -> tuple[str, ...] | None:
 def _read_suffix(table: TomlTable) -> str | None:
     suffix = table.optional_text("suffix")
     if suffix is not None and not re.fullmatch(r"\w{1,64}", suffix):
-        raise table.wrong("suffix", "may have letters, digits and underscores only")
+        raise table.wrong("suffix", "may contain only letters, digits and underscores")
     return suffix
 
 
@@ -175,13 +176,15 @@ def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
         return None
     place = places.written_place(table, "dead_letters", folder)
     if not places.is_local(place):
-        raise table.wrong("dead_letters", "must be a folder that all workers reach by its path")
+        raise table.wrong("dead_letters", "must be a folder that all workers reach by the same path")
     return place
 
 
 def _read_partitioning(table: TomlTable) -> str | int:
     if isinstance(table.value("partitioning"), int):
         return table.whole_number("partitioning", minimum=1) or 1
+    if not isinstance(table.value("partitioning"), str | None):
+        raise table.unexpected("partitioning", '"auto", "none" or a whole number')
     return table.text("partitioning", "auto", choices=("none", "auto"))
 
 
@@ -190,7 +193,7 @@ def _read_parameters(table: TomlTable) -> dict[str, float] | None:
     if value is None:
         return None
     if not isinstance(value, Mapping) or not all(isinstance(number, int | float) for number in value.values()):
-        raise table.wrong("parameters", "must be a table of numbers, true and false, such as {cache_share = 0.5}")
+        raise table.unexpected("parameters", "a table of numbers, true and false, such as {cache_share = 0.5}")
     return {str(name): number if isinstance(number, bool) else float(number) for name, number in value.items()}
 
 
@@ -200,7 +203,7 @@ def _read_sink(values: object, folder: Path) -> SinkDescription:
     if format_name != "parquet":
         for key in ("path", "partition_by"):
             if key in table:
-                raise table.wrong(key, f"has no meaning for the format {format_name!r}: leave it out")
+                raise table.wrong(key, f"does not apply to the format {format_name!r}: leave it out")
     return SinkDescription(
         format=format_name,
         path=places.written_place(table, "path", folder) if format_name == "parquet" else None,
@@ -220,13 +223,8 @@ def _read_statistics(values: object, folder: Path) -> StatisticsDescription:
     table = TomlTable("[statistics]", values, ("json_lines", "prometheus"))
     files = {key: places.written_file(table, key, folder) for key in ("json_lines", "prometheus") if key in table}
     if len(set(files.values())) < len(files):
-        raise table.wrong("prometheus", "is the file of json_lines, too: give two files")
+        raise table.wrong("prometheus", "is the same file as json_lines: give two files")
     return StatisticsDescription(files.get("json_lines"), files.get("prometheus"))
-
-
-def _text_or_number(table: TomlTable, key: str, default: str) -> str | int:
-    value = table.value(key)
-    return value if isinstance(value, int) else table.text(key, default)
 
 
 def _check_places_apart(description: PipelineDescription) -> None:
@@ -245,8 +243,8 @@ def _check_places_apart(description: PipelineDescription) -> None:
     for input_key, place in (("[source] path", description.source.path), ("[master] path", master)):
         for key, output in outputs.items():
             if place is not None and places.is_inside(output, place):
-                raise InvalidSettingError(f"{key} lies in {input_key}, which is read: write to another place.")
+                raise InvalidSettingError(f"{key} is inside {input_key}, which is read: write somewhere else.")
     for key, output in outputs.items():
         for other_key, other in outputs.items():
             if key != other_key and places.is_inside(output, other):
-                raise InvalidSettingError(f"{key} lies in {other_key}: give each a place of its own.")
+                raise InvalidSettingError(f"{key} is inside {other_key}: give each a folder of its own.")

@@ -42,11 +42,11 @@ def read_source(table: TomlTable, folder: Path) -> SourceDescription:
     if format_name not in _WITH_FILES:
         for key in ("path", "max_files_per_trigger"):
             if key in table:
-                raise table.wrong(key, f"has no meaning for the format {format_name!r}: leave it out")
+                raise table.wrong(key, f"does not apply to the format {format_name!r}: leave it out")
     if format_name in _WITH_RECORDS and "schema" not in table:
         raise table.wrong("schema", 'is missing: give the columns, such as "product_id BIGINT, quantity INT"')
     if format_name == "sales" and "schema" in table:
-        raise table.wrong("schema", "has no meaning for the format 'sales': leave it out")
+        raise table.wrong("schema", "does not apply to the format 'sales': leave it out")
     return SourceDescription(
         format=format_name,
         path=places.read_place(table, "path", folder) if format_name in _WITH_FILES else None,
@@ -66,7 +66,7 @@ def _read_options(table: TomlTable, format_name: str) -> dict[str, str]:
     for key, value in values.items():
         where = f"options.{key}"
         if secrets.names_a_secret(key):
-            raise table.wrong(where, "looks like a secret: give it by an environment variable, in [spark]")
+            raise table.wrong(where, "looks like a secret: put it in an environment variable, in [spark]")
         if key not in known:
             raise table.wrong(where, f"is not an option of {format_name!r}: {suggestion(key, known)}")
         if isinstance(value, bool):
@@ -74,7 +74,7 @@ def _read_options(table: TomlTable, format_name: str) -> dict[str, str]:
         elif isinstance(value, str | int | float):
             options[key] = str(value)  # with control characters: a separator may be one
         else:
-            raise table.wrong(where, "must be a text, a number, true or false")
+            raise table.wrong(where, "must be a string, a number, true or false")
     for key in _REQUIRED_OPTIONS.get(format_name, ()):
         if key not in options:
             raise table.wrong(f"options.{key}", f"is missing: the format {format_name!r} needs it")

@@ -32,7 +32,7 @@ def read_spark(values: object) -> SparkDescription:
     settings = {}
     for key, value in _flat(rest):
         if not key.startswith("spark."):
-            raise table.wrong(key, 'is no setting of Spark: write its whole name in quotes, such as "spark.task.cpus"')
+            raise table.wrong(key, 'is not a Spark setting: write its full name in quotes, such as "spark.task.cpus"')
         if key in _FIXED_SETTINGS:
             raise table.wrong(key, f"cannot be set here: {_FIXED_SETTINGS[key]}")
         settings[key] = _setting(table, key, value)
@@ -55,9 +55,9 @@ def _setting(table: TomlTable, key: str, value: object) -> str:
     if secret is not None:
         return secret
     if secrets.names_a_secret(key):
-        raise table.wrong(key, 'is a secret: give it by an environment variable, with {env = "NAME"} in its place')
+        raise table.wrong(key, 'is a secret: put it in an environment variable and write {env = "NAME"} here')
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float) and not has_control_characters(str(value)):
         return str(value)
-    raise table.wrong(key, "must be a text on one line, a number, true or false")
+    raise table.wrong(key, "must be a one-line string, a number, true or false")

@@ -55,8 +55,8 @@ class RememberedColumns:
                 continue
             what = "no longer has the column" if now is None else f"has {now} and no longer {kind} in the column"
             raise SchemaDriftError(
-                f"The master table {what} {name!r} that this pipeline was started with: bring it back, or edit "
-                f"[join] columns and start anew with another checkpoint and another path in [sink]."
+                f"The master table {what} {name!r} that this pipeline was started with: restore it, or edit "
+                f"[join] columns and start afresh with another checkpoint and another path in [sink]."
             )
 
 

@@ -50,7 +50,7 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise DamagedFileError(f"{path} is too large to be a file of semistream: restore it from a backup.")
+            raise DamagedFileError(f"{path} is too large to be a semistream file: restore it from a backup.")
         read = path.read_bytes()
     except FileNotFoundError:
         return None
@@ -62,7 +62,7 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
         if isinstance(number, int) and number > format_number:
             raise DamagedFileError(
                 f"{path} has format {number}, but this version knows formats up to {format_number}: it is damaged, or "
-                f"a newer semistream wrote it, which then must run the pipeline."
+                f"was written by a newer semistream, which must then run the pipeline."
             )
         if number == format_number:
             content = sealed["content"]
@@ -78,8 +78,8 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
 def damaged(path: Path) -> DamagedFileError:
     """Return the error about a file whose content is not what was written."""
     return DamagedFileError(
-        f"{path} is damaged, so it is unknown what the pipeline was started with: restore it from a backup, or "
-        f"remove it if source, master table and sink are those of the checkpoint."
+        f"{path} is damaged, so what the pipeline was started with is unknown: restore it from a backup, or remove "
+        f"it if source, master table and sink still match the checkpoint."
     )
 
 

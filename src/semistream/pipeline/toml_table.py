@@ -32,6 +32,12 @@ class TomlTable:
         """Return an error about a key of this table; `what` goes on after the key."""
         return InvalidSettingError(f"{self.name} {_shown(key)} {what if what.endswith(('.', '?')) else what + '.'}")
 
+    def unexpected(self, key: str, expected: str) -> InvalidSettingError:
+        """Return an error about the value of a key, which must be something else."""
+        value = self._values[key]
+        found = "a table of other values" if isinstance(value, Mapping) else _shown_value(value)
+        return self.wrong(key, f"must be {expected}, but is {found}")
+
     def required(self, key: str) -> object:
         """Return the value of a key that must be there."""
         if key not in self._values:
@@ -48,7 +54,7 @@ class TomlTable:
             return default
         value = self.required(key)
         if not isinstance(value, str) or not value.strip():
-            raise self.wrong(key, "must be a text in quotes that is not empty")
+            raise self.unexpected(key, "a non-empty string in quotes")
         if _CONTROL.search(value):
             raise self.wrong(key, "has a line break or another control character: write it on one line")
         if choices and value not in choices:
@@ -63,7 +69,7 @@ class TomlTable:
         """Return true or false; false if the key is not there."""
         value = self._values.get(key, False)
         if not isinstance(value, bool):
-            raise self.wrong(key, "must be true or false")
+            raise self.unexpected(key, "true or false")
         return value
 
     def whole_number(self, key: str, *, minimum: int) -> int | None:
@@ -72,14 +78,14 @@ class TomlTable:
         if value is None:
             return None
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise self.wrong(key, f"must be a whole number of at least {minimum}")
+            raise self.unexpected(key, f"a whole number of at least {minimum}")
         return value
 
     def names(self, key: str) -> tuple[str, ...]:
         """Return a list of different column names that is not empty."""
         value = self.required(key)
         if not isinstance(value, list) or not value or not all(isinstance(name, str) and name for name in value):
-            raise self.wrong(key, 'must be a list of column names, such as ["price", "supplier_id"]')
+            raise self.unexpected(key, 'a list of column names, such as ["price", "supplier_id"]')
         if len(set(value)) < len(value):
             raise self.wrong(key, "names a column twice: name each once")
         for name in value:
@@ -98,7 +104,7 @@ class TomlTable:
             or not value
             or not all(isinstance(text, str) and text.strip() for text in value.values())
         ):
-            raise self.wrong(key, 'must be a table of texts in quotes, such as {new = "old"}')
+            raise self.unexpected(key, 'a table of strings in quotes, such as {new = "old"}')
         return dict(value)
 
     def interval(self, key: str) -> str:
@@ -111,12 +117,12 @@ class TomlTable:
     def check_name(self, key: str, name: str) -> None:
         """Raise an error if a column name holds what belongs into no name."""
         if _CONTROL.search(name) or any(mark in name for mark in ";`\"'") or "--" in name or "/*" in name:
-            raise self.wrong(key, f"has {name!r}, which is no name of a column: give a plain name")
+            raise self.wrong(key, f"has {name!r}, which is not a column name: give a plain name")
 
     def check_new_name(self, key: str, name: str) -> None:
         """Raise an error unless a column that the pipeline makes has a plain name."""
         if not _NEW_NAME.fullmatch(name):
-            raise self.wrong(key, f"makes a column {name!r}: use letters, digits and underscores only")
+            raise self.wrong(key, f"makes a column {name!r}: use only letters, digits and underscores")
 
 
 def has_control_characters(text: str) -> bool:
@@ -128,6 +134,12 @@ def suggestion(wrong: str, right: Sequence[str]) -> str:
     """Return what to write in the place of a wrong word."""
     near = difflib.get_close_matches(wrong, right, n=1)
     return f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(right)}."
+
+
+def _shown_value(value: object) -> str:
+    """Return a value as it may be shown; what is long is only named by its kind."""
+    shown = str(value).lower() if isinstance(value, bool) else repr(value)
+    return shown if len(shown) <= 60 else f"a {'list' if isinstance(value, list) else 'longer value'}"
 
 
 def _shown(key: str) -> str:

@@ -90,7 +90,7 @@ def _check_parsed(expression: Any, plan_holders: Any, where: str) -> None:
     if kind == "UnresolvedFunction":
         name = expression.nameParts().last().lower()
         if name in _CODE_RUNNERS:
-            raise InvalidSettingError(f"{where} calls {name}, which can run any code: use another function.")
+            raise InvalidSettingError(f"{where} calls {name}, which can run arbitrary code: use another function.")
     children = expression.children()
     for index in range(children.size()):
         _check_parsed(children.apply(index), plan_holders, where)

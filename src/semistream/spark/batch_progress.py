@@ -127,7 +127,8 @@ def progress(query: Any) -> list[BatchProgress]:
     reports = query.recentProgress if hasattr(query, "recentProgress") else [query]
     if not all(hasattr(report, "observedMetrics") for report in reports):
         raise InvalidSettingError(
-            f"A {type(query).__name__} has no progress: give a StreamingQuery or one of its progress reports."
+            f"An object of type {type(query).__name__} has no progress: give a StreamingQuery or one of its progress "
+            f"reports."
         )
     # What ran no batch tells no time of one.
     return [batch_progress(report) for report in reports if "addBatch" in (report.durationMs or {})]

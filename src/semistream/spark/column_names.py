@@ -47,6 +47,6 @@ class ColumnNames:
             others = (other for at, other in enumerate(names) if at != place and self.key(other) == self.key(name))
             if added[place] and (clash := next(others, None)) is not None:
                 raise NameClashError(
-                    f"The columns {clash!r} and {name!r} are one to Spark, which does not tell capitals from small "
-                    f"letters: set `suffix`, choose another name, or set spark.sql.caseSensitive to true."
+                    f"The columns {clash!r} and {name!r} are the same to Spark, which ignores case: set "
+                    f"`suffix`, choose another name, or set spark.sql.caseSensitive to true."
                 )

@@ -75,15 +75,15 @@ def enrich(
         master: The master table, or its path. Driver and workers must reach it by the same path.
         on: The key columns: a name, a list of names, or a mapping from columns of the DataFrame to key columns of the
             master table. Capitals in names matter only if spark.sql.caseSensitive is true.
-        how: "inner", "left", "semi" or "anti"; Spark's names such as "left_outer" work, too.
-        memory: What all joins of one Python worker process may use together: bytes, or a text such as "64MB", "64 MiB"
-            or, with Spark's meaning of 1024 times 1024, "64m".
+        how: "inner", "left", "semi" or "anti"; Spark's names, such as "left_outer", also work.
+        memory: What all joins of one Python worker process may use together: bytes, or a string such as "64MB", "64
+            MiB" or, with Spark's meaning of 1024 times 1024, "64m".
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from columns of the DataFrame to the master columns that take their place.
-        suffix: Renames master columns that clash with columns of the DataFrame by adding this text.
+        suffix: Renames master columns that clash with columns of the DataFrame by adding this string.
         matched: The name of a boolean column to add to a left join, which says whether the row has a match.
-        order: "input" keeps the rows of a task in the order in which they came, "any" lets each leave as soon as it is
+        order: "input" keeps the rows of a task in the order in which they came, "any" emits each row as soon as it is
             answered. The default is "input" for DEMANDJOIN; all other algorithms only have "any".
         partitioning: "auto" shuffles rows by key where that saves more reads than the shuffle costs, "none" never does,
             and a number always does, into that many partitions.
@@ -92,12 +92,14 @@ def enrich(
         name: The name of the operator in statistics, which `ss.progress` reads.
         pin: Every micro-batch is joined with one version of the master table, and a replay sees that version again.
             Where Spark does not number micro-batches, as in `foreachBatch`, give the name of the query and the number
-            of the batch. False does without.
+            of the batch. False turns pinning off.
         parameters: Parameters of the algorithm, by name. With order "input" only `cache_share`, `max_windows` and
             `absent` are taken, because nothing waits.
     """
     if not is_spark_frame(df):
-        raise InvalidSettingError(f"A {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data.")
+        raise InvalidSettingError(
+            f"An object of type {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data."
+        )
     kind = join_type(how)
     check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
     recipe = algorithm_named(algorithm)
@@ -176,7 +178,7 @@ def _observed(joined: DataFrame, name: str) -> DataFrame:
         if "DUPLICATED_METRICS_NAME" not in str(error):
             raise
         raise NameClashError(
-            f"The DataFrame is enriched under the name {name!r} already: give each enrich a `name` of its own."
+            f"The DataFrame is already enriched under the name {name!r}: give each enrich a `name` of its own."
         ) from None
     return counted
 
@@ -203,7 +205,7 @@ def _checked_memory(memory: int | str) -> int:
     memory_bytes = parse_bytes(memory)
     if memory_bytes < _SMALLEST_MEMORY:
         raise BudgetTooSmallError(
-            f"A memory of {format_bytes(memory_bytes)} is too small for a Spark worker: "
+            f"{format_bytes(memory_bytes)} of memory is too little for a Spark worker: "
             f"give at least {format_bytes(_SMALLEST_MEMORY)}."
         )
     return memory_bytes
@@ -226,9 +228,7 @@ def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> P
     if pin is False:
         return Pin(version, wanted=False)
     if not (isinstance(pin, tuple) and len(pin) == 2 and isinstance(pin[0], str) and _is_batch(pin[1])):
-        raise InvalidSettingError(
-            f"{pin!r} is not a valid pin: give the name of the query and the number of the batch."
-        )
+        raise InvalidSettingError(f"{pin!r} is not a valid pin: give the query's name and the batch number.")
     return Pin(version, *pin)
 
 

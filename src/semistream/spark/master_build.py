@@ -59,7 +59,8 @@ def build(
         raise InvalidSettingError(f"order_by does nothing if on_duplicate is {on_duplicate!r}: set it to 'latest'.")
     if order_by is None and on_duplicate == "latest":
         raise InvalidSettingError(
-            f"The rows of a DataFrame have no order, so that none is the latest: set on_duplicate to 'error' or 'all', "
+            f"The rows of a DataFrame have no order, so none of them is the latest: set on_duplicate to 'error' or "
+            f"'all', "
             f"{_LATEST_NEEDS_ORDER}."
         )
     coder = KeyCoder.of(layout, layout.coded_schema)
@@ -164,7 +165,7 @@ class _Changes:
 def _check_not_streaming(frame: DataFrame) -> None:
     if frame.isStreaming:
         raise InvalidSettingError(
-            "A master table cannot be made from a stream: give a DataFrame of a batch, as foreachBatch hands them out."
+            "A master table cannot be made from a stream: give a batch DataFrame, such as foreachBatch passes."
         )
 
 
@@ -212,7 +213,7 @@ def _sorted_by_code(
 def _order_place(fields: Sequence[StructField], name: str) -> int:
     places = [place for place, field in enumerate(fields) if field.name == name]
     if len(places) != 1:
-        raise UnknownColumnError(f"order_by names {name!r}: name columns that the DataFrame has once.")
+        raise UnknownColumnError(f"order_by names {name!r}: name columns that occur once in the DataFrame.")
     if not is_orderable(fields[places[0]].dataType):
         raise InvalidSettingError(f"order_by names {name!r}, which cannot be sorted: name another column.")
     return places[0]

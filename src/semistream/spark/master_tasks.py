@@ -108,7 +108,9 @@ def reported_parts(reports: pa.Table) -> list[Part]:
     parts = sorted((Part.of_fields(report) for report in reports.to_pylist()), key=lambda part: part.first_code)
     for before, after in pairwise(parts):
         if before.last_code >= after.first_code:
-            raise SemistreamError("Spark gave rows of one key to several tasks: please report it with your version.")
+            raise SemistreamError(
+                "Spark gave rows of one key to several tasks: please report this with your version of Spark."
+            )
     return parts
 
 

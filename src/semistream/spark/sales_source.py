@@ -172,8 +172,8 @@ class SalesOffset:
             ) from None
         if place.plan != plan:
             raise InvalidSettingError(
-                f"The options of {FORMAT} are not those that the checkpoint was made with: "
-                "restore them or give the query a new checkpointLocation."
+                f"The options of {FORMAT} differ from those in the checkpoint: restore them, "
+                "or give the query a new checkpointLocation."
             )
         return place
 

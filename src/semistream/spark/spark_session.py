@@ -74,7 +74,7 @@ def make_session(
     """
     check_java()
     if os.environ.get("SPARK_REMOTE"):
-        raise InvalidSettingError("SPARK_REMOTE is set, but this makes a session of its own: unset it.")
+        raise InvalidSettingError("SPARK_REMOTE is set, but this command starts a session of its own: unset it.")
     # Without it the workers run the system's Python, which has none of our libraries.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -83,7 +83,7 @@ def make_session(
     chosen = {**_defaults(master, parse_bytes(memory)), **(settings or {}), _MADE_HERE: "true"}
     with _launching(chosen):
         if SparkSession.getActiveSession() is not None:
-            raise InvalidSettingError("There is a Spark session already: use it, or stop it first.")
+            raise InvalidSettingError("A Spark session is already running: use it, or stop it first.")
         try:
             return SparkSession.builder.master(_retrying(master)).appName(app_name).getOrCreate()
         except Exception as error:
@@ -171,7 +171,7 @@ def check_java() -> None:
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     how = "install one (on Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME to where it is"
     if java is None:
-        raise JavaMissingError(f"Spark needs Java {OLDEST_JAVA} or later, but there is none: {how}.")
+        raise JavaMissingError(f"Spark needs Java {OLDEST_JAVA} or later, but none was found: {how}.")
     try:
         shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

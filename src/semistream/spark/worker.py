@@ -247,13 +247,13 @@ def check_drift(request: JoinRequest, store: MasterStore) -> None:
         if planned.name not in store.schema.names:
             raise SchemaDriftError(
                 f"The master table {request.table} has lost its column {planned.name!r} since the query was planned: "
-                f"build it with that column, or start the query again without."
+                f"rebuild it with that column, or restart the query without it."
             )
         stored = store.schema.field(planned.name).type
         if stored != planned.type:
             raise SchemaDriftError(
                 f"The column {planned.name!r} of the master table {request.table} was {planned.type} when the query "
-                f"was planned and is {stored} now: build it as it was, or start the query again."
+                f"was planned and is {stored} now: rebuild it as it was, or restart the query."
             )
 
 

@@ -55,8 +55,8 @@ def local_path(address: TableAddress) -> Path:
     """Return the path of the folder that an address means, such as a path or file:///…; else InvalidSettingError."""
     if _holds_rows(address):
         raise InvalidSettingError(
-            f"A {type(address).__name__} is not a master table: make one of its rows with "
-            f"MasterTable.build(data, path, key=...), and pass what that returns."
+            f"An object of type {type(address).__name__} is not a master table: build one from it with "
+            f"MasterTable.build(data, path, key=...), and pass the result."
         )
     named = address if isinstance(address, str | os.PathLike) else getattr(address, "path", None)
     text = os.fspath(named) if isinstance(named, str | os.PathLike) else None

@@ -53,7 +53,7 @@ class FaultyStore(WrappingStore):
         if self._delay_seconds:
             self._sleep(self._delay_seconds)
         if number == self._fail_on_read:
-            raise self._error(f"read {number} was told to fail")
+            raise self._error(f"read {number} was set to fail")
         pages = self.inside.read(first_pages, last_pages)
         if number == self._fail_on_take:
             return _UndecodablePages(pages, lambda: self._fail_late(number))
@@ -62,7 +62,7 @@ class FaultyStore(WrappingStore):
     def _fail_late(self, number: int) -> None:
         if self._delay_seconds:
             self._sleep(self._delay_seconds)
-        raise self._error(f"the pages of read {number} were told to fail")
+        raise self._error(f"the pages of read {number} were set to fail")
 
 
 class _UndecodablePages(PageSet):

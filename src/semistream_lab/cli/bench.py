@@ -18,7 +18,7 @@ _MEASURE = "How to measure"
 
 
 def bench(
-    algorithm: Annotated[str, typer.Option(metavar="NAMES", help="Names with commas between them, or all.")] = "all",
+    algorithm: Annotated[str, typer.Option(metavar="NAMES", help="Names separated by commas, or all.")] = "all",
     memory: Annotated[str, typer.Option(metavar="SIZE", help="The budget of a join, such as 50MB or 64MiB.")] = "50MB",
     master_rows: Annotated[
         int | None,
@@ -49,7 +49,7 @@ def bench(
     master: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Use this paged table, which has a single integer key.", rich_help_panel=_MASTER
+            metavar="PATH", help="Use this paged table; it must have a single integer key.", rich_help_panel=_MASTER
         ),
     ] = None,
     direct: Annotated[
@@ -78,20 +78,20 @@ def bench(
             rich_help_panel=_STREAM,
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of all random numbers.", rich_help_panel=_STREAM)] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The random seed.", rich_help_panel=_STREAM)] = 0,
     tuples: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="N",
-            help="Stop after so many tuples of the stream.",
+            help="Stop after this many tuples of the stream.",
             show_default="2000000",
             rich_help_panel=_MEASURE,
         ),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Stop after so many seconds of the clock.", rich_help_panel=_MEASURE),
+        typer.Option(metavar="S", help="Stop after this many seconds of the clock.", rich_help_panel=_MEASURE),
     ] = None,
     clock: Annotated[
         ClockKind,
@@ -119,13 +119,13 @@ def bench(
         bool,
         typer.Option(
             "--tuned",
-            help="Divide the memory of each algorithm as its cost model finds best.",
+            help="Divide each algorithm's memory as its cost model advises.",
             rich_help_panel=_MEASURE,
         ),
     ] = False,
     parameter: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A knob of an algorithm; repeatable.", rich_help_panel=_MEASURE),
+        typer.Option(metavar="NAME=VALUE", help="A parameter of an algorithm; repeatable.", rich_help_panel=_MEASURE),
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the results as a list of flat objects.")
@@ -210,6 +210,8 @@ def _check_store(
 
 def _check_payload(payload: bool, clock: ClockKind, accounting: Accounting | None) -> None:
     if payload and clock is ClockKind.MODEL:
-        raise InvalidSettingError("--payload and --clock model contradict each other: only real time knows a payload.")
+        raise InvalidSettingError(
+            "--payload and --clock model contradict each other: only the wall clock carries a payload."
+        )
     if payload and accounting is Accounting.PAPERS:
         raise InvalidSettingError("--payload and --accounting papers contradict each other: leave one of them out.")

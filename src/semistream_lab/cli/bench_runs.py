@@ -137,7 +137,7 @@ def _check_pages(store: MasterStore, memory_bytes: int) -> None:
     needed = store.largest_page_bytes * ROW_SHARE
     if needed > memory_bytes:
         raise BudgetTooSmallError(
-            f"A memory of {format_bytes(memory_bytes)} is too small for pages of "
+            f"{format_bytes(memory_bytes)} of memory is too little for pages of "
             f"{format_bytes(store.largest_page_bytes)}: give at least {format_bytes(needed * 1.01)}."
         )
 

@@ -20,7 +20,7 @@ _DEFAULT_SIZE = "256MB"
 
 
 def calibrate(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the profile is written, as JSON.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the profile, as JSON.")],
     master: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Read this paged table instead of a generated one.")
     ] = None,
@@ -33,20 +33,23 @@ def calibrate(
         ),
     ] = None,
     size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Of the generated table.", show_default=_DEFAULT_SIZE)
+        str | None, typer.Option(metavar="SIZE", help="The size of the generated table.", show_default=_DEFAULT_SIZE)
     ] = None,
     direct: Annotated[
         bool | None,
         typer.Option(
             "--direct/--no-direct",
-            help="Read past the page cache (O_DIRECT), so that the disk is measured and not memory.",
+            help="Read past the page cache (O_DIRECT), to measure the disk and not memory.",
             show_default="direct where the file system allows it",
         ),
     ] = None,
 ) -> None:
-    """Measure what reads and the parts of a join cost on this machine, for `bench --profile FILE`."""
+    """Measure the costs of reads and joins on this machine.
+
+    The result is a file for `bench --profile FILE`.
+    """
     if master is not None and (folder is not None or size is not None):
-        raise InvalidSettingError("--master contradicts --folder and --size: leave out the one or the others.")
+        raise InvalidSettingError("--master contradicts --folder and --size: leave out one or the other.")
     size_bytes = parse_bytes(size or _DEFAULT_SIZE)
     if folder is not None and not folder.is_dir():
         raise InvalidSettingError(f"There is no folder {folder} to generate a table in: make it first.")

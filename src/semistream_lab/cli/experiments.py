@@ -26,7 +26,7 @@ class LabClock(StrEnum):
 def list_experiments(
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
-    """Show the experiments: their names, their figures and what the papers show."""
+    """List the experiments and the figures they repeat."""
     from semistream.cli import json_output
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import all_plans
@@ -46,7 +46,7 @@ def run(
         Path, typer.Option(metavar="DIR", help="The folder of the results; finished runs in it are kept.")
     ] = Path("lab-results"),
     scale: Annotated[
-        float, typer.Option(metavar="S", help="Tables and memory beside the papers': 0.1 for a tenth.")
+        float, typer.Option(metavar="S", help="Size of tables and memory relative to the papers: 0.1 for a tenth.")
     ] = 1.0,
     clock: Annotated[
         LabClock, typer.Option(help="The assumed costs of the papers' machine, or real time on a file.")
@@ -59,7 +59,10 @@ def run(
         typer.Option(min=1, metavar="N", help="Runs of each point, with seeds from 0 on.", show_default="1"),
     ] = None,
 ) -> None:
-    """Run experiments; what was finished before is not run again, so Ctrl-C loses next to nothing."""
+    """Run experiments and keep their results.
+
+    Finished runs are not repeated, so Ctrl-C loses almost nothing.
+    """
     from semistream.cli.progress import progress
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.plan import chosen_plans
@@ -71,7 +74,9 @@ def run(
             f"--scale must be between {_SMALLEST_SCALE:g} and {_LARGEST_SCALE:g}, but {scale:g} was given."
         )
     if clock is LabClock.WALL and jobs is not None and jobs > 1:
-        raise InvalidSettingError("--clock wall and --jobs contradict each other: real time is measured one by one.")
+        raise InvalidSettingError(
+            "--clock wall and --jobs contradict each other: runs in real time are measured one by one."
+        )
     plans, left_out = _that_run_on(clock, chosen_plans(experiments))
     plans = [repeated(plan, repetitions) for plan in plans]
     folder = ResultsFolder.make(out, LabSettings(scale, clock.value))
@@ -85,7 +90,7 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the results.", show_default=False)],
 ) -> None:
-    """Write figures, verdicts on the papers' claims and one page about a folder of results."""
+    """Write a page of figures and verdicts from results."""
     from semistream.cli.progress import progress
     from semistream_lab.cli import experiments_rendering
     from semistream_lab.experiments.report import write_report

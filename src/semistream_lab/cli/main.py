@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from semistream.cli.plain_help import PlainCommand
 from semistream_lab.cli.bench import bench
 from semistream_lab.cli.calibrate import calibrate
 from semistream_lab.cli.experiments import list_experiments, report, run
@@ -20,10 +21,10 @@ def lab(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-lab_app.command("bench")(bench)
-lab_app.command("tune")(tune)
-lab_app.command("calibrate")(calibrate)
-lab_app.command("list")(list_experiments)
-lab_app.command("run")(run)
-lab_app.command("report")(report)
-lab_app.command("peers")(peers)
+lab_app.command("bench", cls=PlainCommand)(bench)
+lab_app.command("tune", cls=PlainCommand)(tune)
+lab_app.command("calibrate", cls=PlainCommand)(calibrate)
+lab_app.command("list", cls=PlainCommand)(list_experiments)
+lab_app.command("run", cls=PlainCommand)(run)
+lab_app.command("report", cls=PlainCommand)(report)
+lab_app.command("peers", cls=PlainCommand)(peers)

@@ -22,10 +22,10 @@ _POSTGRESQL, _REDIS = "SEMISTREAM_PEERS_POSTGRESQL", "SEMISTREAM_PEERS_REDIS"
 
 def peers(
     only: Annotated[
-        str, typer.Option(metavar="NAMES", help="Names with commas between them.", show_default="all that can run")
+        str, typer.Option(metavar="NAMES", help="Names separated by commas.", show_default="all that can run")
     ] = "",
     memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="For each Python worker, where a peer can be limited.")
+        str, typer.Option(metavar="SIZE", help="Memory of each Python worker, where a peer can be limited.")
     ] = "64MB",
     master_rows: Annotated[
         int, typer.Option(metavar="N", help="Rows of the master table.", rich_help_panel=_DATA)
@@ -53,7 +53,7 @@ def peers(
         ),
     ] = None,
     turns: Annotated[
-        int, typer.Option(metavar="N", help="How often each peer has its turn.", rich_help_panel=_MEASURE)
+        int, typer.Option(metavar="N", help="How many turns each peer has.", rich_help_panel=_MEASURE)
     ] = 2,
     batches: Annotated[
         int, typer.Option(metavar="N", help="Measured batches of a turn.", rich_help_panel=_MEASURE)
@@ -62,12 +62,12 @@ def peers(
         int,
         typer.Option(
             metavar="N",
-            help="The same for peers that go through the whole master table in each batch.",
+            help="The same, for peers that read the whole master table in each batch.",
             rich_help_panel=_MEASURE,
         ),
     ] = 5,
     dropped: Annotated[
-        int, typer.Option(metavar="N", help="First batches of a turn that do not count.", rich_help_panel=_MEASURE)
+        int, typer.Option(metavar="N", help="How many first batches of a turn do not count.", rich_help_panel=_MEASURE)
     ] = 10,
     cores: Annotated[
         int | None,
@@ -81,12 +81,13 @@ def peers(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the results as a list of flat objects.")
     ] = None,
 ) -> None:
-    """Measure semistream beside what users would pick instead, on the same stream and master table.
+    """Compare semistream with the alternatives.
 
-    Spark's own joins, look-ups written by hand, joins in memory and Flink take turns. A peer is measured only if it
-    gives the right rows. PostgreSQL and Redis take part if SEMISTREAM_PEERS_POSTGRESQL and SEMISTREAM_PEERS_REDIS say
-    where they are: what is put there is removed again. Flink takes part if SEMISTREAM_PEERS_FLINK_PYTHON names a Python
-    that has it and SEMISTREAM_PEERS_FLINK_JARS the folder of its JDBC connector. Needs Java 17 or later.
+    All join the same stream with the same master table. Spark's own joins, look-ups written by hand, joins in memory
+    and Flink take turns. A peer is measured only if it gives the right rows. PostgreSQL and Redis take part if
+    SEMISTREAM_PEERS_POSTGRESQL and SEMISTREAM_PEERS_REDIS give their addresses; what is written there is removed
+    again. Flink takes part if SEMISTREAM_PEERS_FLINK_PYTHON names a Python that has it and SEMISTREAM_PEERS_FLINK_JARS
+    the folder of its JDBC connector. Needs Java 17 or later.
     """
     from semistream.cli import json_output
     from semistream.cli.progress import progress

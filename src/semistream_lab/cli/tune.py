@@ -26,7 +26,7 @@ _MASTER = "Master table"
 
 
 def tune(
-    algorithm: Annotated[str, typer.Option(metavar="NAMES", help="Names with commas between them, or all.")] = "all",
+    algorithm: Annotated[str, typer.Option(metavar="NAMES", help="Names separated by commas, or all.")] = "all",
     memory: Annotated[str, typer.Option(metavar="SIZE", help="The budget of a join, such as 50MB or 64MiB.")] = "50MB",
     master: Annotated[
         str | None,
@@ -37,7 +37,7 @@ def tune(
         typer.Option(
             min=1,
             metavar="N",
-            help="Tune for a table of so many rows of 120 bytes.",
+            help="Tune for a table of this many rows of 120 bytes.",
             show_default="2000000",
             rich_help_panel=_MASTER,
         ),
@@ -58,15 +58,15 @@ def tune(
         bool,
         typer.Option(
             "--empirical",
-            help="Measure, too: on the model clock, or with --master on the wall clock.",
+            help="Also measure: on the model clock, or on the wall clock with --master.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the measured streams.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="The random seed of the measured streams.")] = 0,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write every point as a list of flat objects.")
     ] = None,
 ) -> None:
-    """Find the parameters that let algorithms serve most tuples: by their cost models, and by measuring."""
+    """Find the best parameters by cost model and by measurement."""
     memory_bytes = parse_bytes(memory)
     if master is not None and master_rows is not None:
         raise InvalidSettingError("--master and --master-rows contradict each other: the table has its own size.")
@@ -89,7 +89,7 @@ def tune(
         ]
     tunings = [result for result in results if result is not None]
     if not tunings:
-        raise InvalidSettingError(f"A memory of {memory} is too small for all of these algorithms: give more memory.")
+        raise InvalidSettingError(f"{memory} of memory is too little for any of these algorithms: give more memory.")
     rows = [row for result in tunings for row in tune_rendering.rows(result, situation, costs.name)]
     if json_file is not None:
         json_output.write_json(json_file, rows)

@@ -128,7 +128,7 @@ def _is_cost(value: Any) -> bool:
 
 
 def _foreign(path: Path) -> CorruptTableError:
-    return CorruptTableError(f"{path} is no cost profile: give a file that `semistream lab calibrate` wrote.")
+    return CorruptTableError(f"{path} is not a cost profile: give a file that `semistream lab calibrate` wrote.")
 
 
 def _damaged(path: Path) -> CorruptTableError:

@@ -33,7 +33,7 @@ class Situation:
         if self.ranks not in ("sorted", "shuffled"):
             raise InvalidSettingError(f"{self.ranks!r} is not an order of ranks: choose sorted or shuffled.")
         if self.accounting not in ("papers", "real"):
-            raise InvalidSettingError(f"{self.accounting!r} is not an accounting of memory: choose real or papers.")
+            raise InvalidSettingError(f"{self.accounting!r} is not a way to account for memory: choose real or papers.")
 
     @property
     def rows_per_page(self) -> int:

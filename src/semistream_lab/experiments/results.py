@@ -64,7 +64,7 @@ class ResultsFolder:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise InvalidSettingError(
-                f"Results cannot be written into {path} ({why}): name a folder that can be written."
+                f"Results cannot be written into {path} ({why}): name a writable folder."
             ) from None
         return folder
 
@@ -76,7 +76,8 @@ class ResultsFolder:
             version, settings = about["format"], LabSettings(float(about["scale"]), str(about["clock"]))
         except FileNotFoundError:
             raise InvalidSettingError(
-                f"{path} is no folder of a lab run: name one, or make it with `semistream lab run all --out {path}`."
+                f"{path} is not the folder of a lab run: name one, or create one with `semistream lab run all --out "
+                f"{path}`."
             ) from None
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise InvalidSettingError(
@@ -85,7 +86,7 @@ class ResultsFolder:
             ) from None
         if version != _FORMAT:
             raise InvalidSettingError(
-                f"{path} is of format {version}, but this version knows format {_FORMAT}: name another folder."
+                f"{path} has format {version}, but this version reads format {_FORMAT}: name another folder."
             )
         return cls(path, settings)
 
@@ -121,7 +122,7 @@ class ResultsFolder:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InvalidSettingError(
-                    f"Another run is at work in {self.path}: wait for its end, or name another folder."
+                    f"Another run is using {self.path}: wait for it to finish, or name another folder."
                 ) from None
             yield
         finally:

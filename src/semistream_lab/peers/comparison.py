@@ -37,7 +37,9 @@ class TurnPlan:
         if self.dropped < 0:
             raise InvalidSettingError("--dropped must be 0 or more.")
         if self.dropped + max(self.batches, self.slow_batches) > MAX_BATCHES:
-            raise InvalidSettingError(f"A turn has at most {MAX_BATCHES} batches with the dropped: take more turns.")
+            raise InvalidSettingError(
+                f"A turn has at most {MAX_BATCHES} batches, including those dropped: take more turns."
+            )
 
     def batches_of(self, peer: Peer) -> int:
         """Return how many batches of a turn count."""

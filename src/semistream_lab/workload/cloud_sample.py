@@ -53,7 +53,7 @@ def write_sample(
     stations = whole_number("stations", stations, minimum=1)
     if stations >= _SHIP - FIRST_GENERATED_STATION:
         raise InvalidSettingError(
-            f"There are numbers for {_SHIP - FIRST_GENERATED_STATION - 1} stations: ask for fewer."
+            f"There are station numbers for {_SHIP - FIRST_GENERATED_STATION - 1} stations only: ask for fewer."
         )
     days = np.datetime64(f"{year:04d}-{month:02d}", "M")
     day_count = int((days + 1).astype("datetime64[D]").astype(np.int64) - days.astype("datetime64[D]").astype(np.int64))

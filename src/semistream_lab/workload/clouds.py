@@ -165,5 +165,5 @@ def _moments(characters: UInt8Array) -> tuple[Int64Array, BoolArray]:
 
 def _no_report(path: Path, line: int) -> CorruptTableError:
     return CorruptTableError(
-        f"Line {line} of {path} is no cloud report of NDP-026B: give a file with reports of 56 characters a line."
+        f"Line {line} of {path} is not a cloud report of NDP-026B: give a file with reports of 56 characters a line."
     )

@@ -95,7 +95,9 @@ def _is_complete(path: Path, row_count: int) -> bool:
     except (pa.ArrowException, OSError):
         rows = -1
     if rows != row_count:
-        raise InvalidSettingError(f"{path} is no whole TPC-H table of this scale: remove it, so that it is made again.")
+        raise InvalidSettingError(
+            f"{path} is not a complete TPC-H table of this scale: remove it, and it is made again."
+        )
     return True
 
 

@@ -130,10 +130,10 @@ def _open_trace(path: Path) -> Any:
     try:
         reader = pa.ipc.open_file(pa.OSFile(str(path), "rb"))
     except (pa.ArrowException, OSError):
-        raise CorruptTableError(f"{path} is no complete Arrow file: record the trace again.") from None
+        raise CorruptTableError(f"{path} is not a complete Arrow file: record the trace again.") from None
     version = (reader.schema.metadata or {}).get(_VERSION_FIELD)
     if version is None:
-        raise InvalidSettingError(f"{path} is an Arrow file but no trace: give a file that was recorded as a trace.")
+        raise InvalidSettingError(f"{path} is an Arrow file but not a trace: give a file that was recorded as a trace.")
     if version != str(FORMAT_VERSION).encode():
         raise InvalidSettingError(
             f"{path} is a trace of format {version.decode(errors='replace')}, but this version of semistream reads "

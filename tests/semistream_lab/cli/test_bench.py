@@ -172,17 +172,17 @@ def test_an_algorithm_of_the_family_that_cannot_run_is_left_out(
 ) -> None:
     def too_small_for_ssij(recipe: Recipe, *arguments: Any, **options: Any) -> Measurement:
         if recipe.name == "ssij":
-            raise BudgetTooSmallError("A memory of 1.0 MB is too small.")
+            raise BudgetTooSmallError("1.0 MB of memory is too little.")
         return measure(recipe, *arguments, **options)
 
     monkeypatch.setattr("semistream_lab.cli.bench_runs.measure", too_small_for_ssij)
     file = tmp_path / "bench.json"
     shown = succeed("lab", "bench", "--algorithm", "all", "--clock", "model", *SMALL, "--json", file)
-    assert "ssij was left out: A memory of 1.0 MB is too small." in shown
+    assert "ssij was left out: 1.0 MB of memory is too little." in shown
     assert [row["algorithm"] for row in flat_objects(file.read_text())] == [
         name for name in ALGORITHMS if name != "ssij"
     ]
-    assert fail("lab", "bench", "--algorithm", "hybridjoin,ssij", *SMALL) == "A memory of 1.0 MB is too small."
+    assert fail("lab", "bench", "--algorithm", "hybridjoin,ssij", *SMALL) == "1.0 MB of memory is too little."
 
 
 def test_progress_and_notes_do_not_mix_with_results(tmp_path: Path) -> None:
@@ -207,10 +207,10 @@ SIZES = "write a number with KB, MB, GB, KiB, MiB or GiB."
         (["--algorithm", ","], "No algorithm is named: give --algorithm NAME[,NAME] or --algorithm all."),
         (["--memory", "lots"], f"'lots' is not a memory size: {SIZES}"),
         (["--memory", "0MB"], "A memory size must be positive, but '0MB' was given."),
-        (["--memory", "100KB", "--algorithm", "cachejoin"], "A memory of 100.0 KB is too small for this master table"),
+        (["--memory", "100KB", "--algorithm", "cachejoin"], "100.0 KB of memory is too little for this master table"),
         (
             ["--memory", "1KB", "--master-rows", "2000"],
-            "A memory of 1.0 KB is too small for pages of 8.2 KB: give at least 65.9 KB.",
+            "1.0 KB of memory is too little for pages of 8.2 KB: give at least 65.9 KB.",
         ),
         (["--tuples", "5", "--seconds", "5"], "--tuples and --seconds contradict each other: give one of them."),
         (["--seconds", "0"], "--seconds must be above 0, but 0 was given."),

@@ -116,6 +116,6 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
 
 
 def test_a_report_of_no_results_is_refused(tmp_path: Path) -> None:
-    assert "is no folder of a lab run" in fail("lab", "report", tmp_path)
+    assert "is not the folder of a lab run" in fail("lab", "report", tmp_path)
     (tmp_path / "lab.json").write_text(json.dumps({"format": 1, "scale": "?", "clock": "model"}))
     assert "cannot be read" in fail("lab", "report", tmp_path)

@@ -105,7 +105,7 @@ def test_a_profile_that_is_nowhere_is_one_sentence(name: str, message: str) -> N
 )
 def test_a_foreign_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "p.json").write_bytes(content)
-    with pytest.raises(CorruptTableError, match=r"p\.json is no cost profile: give a file that `semistream"):
+    with pytest.raises(CorruptTableError, match=r"p\.json is not a cost profile: give a file that `semistream"):
         load_profile(tmp_path / "p.json")
 
 

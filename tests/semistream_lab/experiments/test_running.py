@@ -157,7 +157,7 @@ def test_a_folder_of_another_scale_or_clock_is_refused(tmp_path: Path, settings:
 
 
 def test_a_folder_without_its_settings_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettingError, match="is no folder of a lab run"):
+    with pytest.raises(InvalidSettingError, match="is not the folder of a lab run"):
         ResultsFolder.open(tmp_path)
     results_folder(tmp_path)
     (tmp_path / "lab.json").write_text('{"format": 99, "scale": 1, "clock": "model"}')

@@ -95,7 +95,7 @@ def test_a_proxy_of_the_environment_is_not_asked(server: _Server, monkeypatch: p
 def test_a_server_that_does_not_know_the_job_or_is_gone_is_told(server: _Server) -> None:
     with pytest.raises(PeerFailedError, match="status 404"):
         JobProgress(server.server_port, "8", cache=True).sample()
-    with pytest.raises(PeerFailedError, match="does not tell its progress"):
+    with pytest.raises(PeerFailedError, match="does not report its progress"):
         JobProgress(1, "7", cache=True).sample()
 
 

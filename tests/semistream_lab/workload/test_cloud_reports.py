@@ -94,7 +94,7 @@ def test_line_ends_a_missing_last_one_and_the_longer_records_do_not_matter(
 )
 def test_a_line_that_is_no_report_is_named(tmp_path: Path, line: str, number: int) -> None:
     path = written(tmp_path / "reports", LAND, line)
-    with pytest.raises(CorruptTableError, match=f"Line {number} of .*reports is no cloud report"):
+    with pytest.raises(CorruptTableError, match=f"Line {number} of .*reports is not a cloud report"):
         clouds.reports(path).read_all()
 
 

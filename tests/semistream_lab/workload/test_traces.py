@@ -84,7 +84,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"not an Arrow file at all, but quite long", b"ARROW1\0\0ARROW1"])
 def test_a_file_that_is_not_arrow_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "trace").write_bytes(content)
-    with pytest.raises(CorruptTableError, match=r"is no complete Arrow file: record the trace again\."):
+    with pytest.raises(CorruptTableError, match=r"is not a complete Arrow file: record the trace again\."):
         replay(tmp_path / "trace")
 
 

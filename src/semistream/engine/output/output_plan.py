@@ -100,7 +100,9 @@ def plan_output(
         taken = {field.name for field in fields}
         for name in replaced.values():
             if [field.name for field in fields].count(name) > 1:
-                raise NameClashError(f"The stream has a column {name!r} already: replace by another, or rename it.")
+                raise NameClashError(
+                    f"The stream already has a column {name!r}: choose another replacement, or rename the column."
+                )
         for name in columns:
             shown = name
             if name in taken:
@@ -112,7 +114,7 @@ def plan_output(
                 shown = name + suffix
                 if shown in taken:
                     raise NameClashError(
-                        f"The column {name!r} with the suffix {suffix!r} exists already: choose another."
+                        f"The column {name!r} with the suffix {suffix!r} already exists: choose another suffix."
                     )
             taken.add(shown)
             add_master(name, shown)
@@ -123,7 +125,7 @@ def plan_output(
 def check_join_type(how: str) -> None:
     """Raise an error unless `how` is a kind of join."""
     if how not in JOIN_TYPES:
-        raise InvalidSettingError(f"{how!r} is not a kind of join: choose one of {', '.join(JOIN_TYPES)}.")
+        raise InvalidSettingError(f"{how!r} is not a join type: choose one of {', '.join(JOIN_TYPES)}.")
 
 
 def _only_column(schema: pa.Schema, name: str, where: str) -> None:

@@ -13,7 +13,7 @@ _MAX_MEMORY = 2**50
 
 def too_small(memory: int) -> BudgetTooSmallError:
     """Return the error that no join fits the memory, as long as nobody knows what would be enough."""
-    return BudgetTooSmallError(f"A memory of {format_bytes(memory)} is too small for this master table and algorithm.")
+    return BudgetTooSmallError(f"{format_bytes(memory)} of memory is too little for this master table and algorithm.")
 
 
 def memory_needed(fits: Callable[[int], bool], memory: int) -> int:

@@ -53,7 +53,7 @@ def ordered_sizes(
     needed = index_bytes + max(_MIN_DIVIDED_BYTES, index_bytes // 3)
     if memory < needed:
         raise BudgetTooSmallError(
-            f"A memory of {format_bytes(memory)} is too small for this master table: "
+            f"{format_bytes(memory)} of memory is too little for this master table: "
             f"give at least about {format_bytes(needed * 1.05)}.",
             needed * 1.05,
         )

@@ -77,10 +77,10 @@ class JobProgress:
             answer = connection.getresponse()
             body = answer.read()
             if answer.status != http.client.OK:
-                raise PeerFailedError(f"Flink does not tell its progress (status {answer.status}).")
+                raise PeerFailedError(f"Flink does not report its progress (status {answer.status}).")
             return json.loads(body)
         except (OSError, http.client.HTTPException) as error:
-            raise PeerFailedError(f"Flink does not tell its progress ({type(error).__name__}).") from error
+            raise PeerFailedError(f"Flink does not report its progress ({type(error).__name__}).") from error
         finally:
             connection.close()
 

@@ -85,7 +85,7 @@ class RunningJob:
         answer: dict[str, Any] = json.loads(line) if line else {"failed": "no answer"}
         if "failed" in answer:
             kind = answer["failed"]
-            raise PeerFailedError(f"Flink gives an error ({kind}): run it with --data DIR and read the logs there.")
+            raise PeerFailedError(f"Flink returned an error ({kind}): run it with --data DIR and read the logs there.")
         return answer
 
     def peak_bytes(self) -> int | None:

@@ -113,7 +113,7 @@ def errors_without_address() -> Iterator[None]:
     except psycopg.Error as error:
         kind = type(error).__name__
         raise PeerFailedError(
-            f"PostgreSQL gives an error ({kind}): check SEMISTREAM_PEERS_POSTGRESQL and the server."
+            f"PostgreSQL returned an error ({kind}): check SEMISTREAM_PEERS_POSTGRESQL and the server."
         ) from None
 
 

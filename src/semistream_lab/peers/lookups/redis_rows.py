@@ -89,7 +89,9 @@ def _errors_without_address() -> Iterator[None]:
         yield
     except (redis.RedisError, ValueError) as error:
         kind = type(error).__name__
-        raise PeerFailedError(f"Redis gives an error ({kind}): check SEMISTREAM_PEERS_REDIS and the server.") from None
+        raise PeerFailedError(
+            f"Redis returned an error ({kind}): check SEMISTREAM_PEERS_REDIS and the server."
+        ) from None
 
 
 @functools.cache

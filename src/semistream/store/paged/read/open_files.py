@@ -147,8 +147,8 @@ class OpenFiles:
             return self._opened(number)
         except FileNotFoundError:
             raise SemistreamError(
-                f"{self._table / self._needed[number].name} has been removed while its version was read: open the "
-                f"table again, and let a vacuum keep versions for as long as they are read."
+                f"{self._table / self._needed[number].name} was removed while its version was being read: open the "
+                f"table again, and have vacuum keep versions for as long as they are read."
             ) from None
 
     def _opened(self, number: int) -> int:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from semistream.store.paged.versions import manifest
-from semistream.store.paged.versions.pins import pins_of
+from semistream.store.paged.versions.pins import damaged_pins, pins_of
 
 
 def info(path: str | Path, *, version: int | None = None) -> dict[str, Any]:
     """Return what is known about a table without reading its pages."""
     directory = Path(path)
     described = manifest.current(directory) if version is None else manifest.load(directory, version)
+    damaged = damaged_pins(directory)
     return {
         "path": str(directory),
         "version": described.version,
@@ -29,6 +30,7 @@ def info(path: str | Path, *, version: int | None = None) -> dict[str, Any]:
         "files": [{"name": file.name, "bytes": file.size_bytes} for file in (described.index, *described.files)],
         "pins": [
             {"query": pin.owner, "batch": pin.batch, "version": pin.version, "age_seconds": pin.age_seconds}
-            for pin in pins_of(directory)
+            for pin in pins_of(directory, besides=damaged)
         ],
+        "damaged_pins": [str(pin) for pin in damaged],
     }

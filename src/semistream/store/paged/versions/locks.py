@@ -165,5 +165,5 @@ def _lock_shared(descriptor: int, path: Path) -> None:
             if error.errno not in _HELD_BY_OTHERS:
                 raise
         if time.monotonic() > deadline:
-            raise SemistreamError(f"A vacuum holds {path} and does not go on: end it or let it finish.")
+            raise SemistreamError(f"A vacuum holds {path} and makes no progress: stop it or let it finish.")
         time.sleep(_PAUSE_SECONDS)

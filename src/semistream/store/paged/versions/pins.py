@@ -84,17 +84,17 @@ def pin(table: Path, owner: str, batch: int, version: int | None = None) -> int:
             files.remove(path)
 
 
-def pins_of(table: Path, *, now: float | None = None, besides: Collection[str] = ()) -> list[Pin]:
+def pins_of(table: Path, *, now: float | None = None, besides: Collection[str | Path] = ()) -> list[Pin]:
     """Return the pins that a vacuum honours: the newest ones of each query, with the time since they were written.
 
-    Those of the queries `besides` are left out.
+    Those of the queries and of the files `besides` are left out.
     """
     moment = time.time() if now is None else now
     pins = []
     for folder, batch in _honoured(table):
         path = folder / f"{batch}.json"
         status = files.status_of(path)
-        if status is None or folder.name in besides:
+        if status is None or folder.name in besides or path in besides:
             continue
         try:
             version = _pinned_version(path)
@@ -102,6 +102,20 @@ def pins_of(table: Path, *, now: float | None = None, besides: Collection[str] =
             continue
         pins.append(Pin(folder.name, batch, version, max(0.0, moment - status.st_mtime)))
     return pins
+
+
+def damaged_pins(table: Path) -> list[Path]:
+    """Return those of the newest pins of each query that cannot be read, and that a vacuum therefore stops at."""
+    damaged = []
+    for folder, batch in _honoured(table):
+        path = folder / f"{batch}.json"
+        try:
+            _pinned_version(path)
+        except FileNotFoundError:
+            continue
+        except SemistreamError:
+            damaged.append(path)
+    return damaged
 
 
 def pinned_versions(table: Path) -> set[int]:
@@ -187,7 +201,7 @@ def _pinned_version(path: Path) -> int:
     except (ValueError, KeyError, TypeError):
         pass
     raise CorruptTableError(
-        f"The pin {path} is damaged: remove it, but then a replay of that batch sees the newest version."
+        f"The pin {path} is damaged: restore it, or remove it, but then a replay of that batch sees the newest version."
     )
 
 

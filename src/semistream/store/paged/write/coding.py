@@ -24,7 +24,7 @@ def check_names(layout: RowLayout, names: Sequence[str]) -> None:
     for name in names:
         if name not in layout.schema.names:
             raise SchemaDriftError(
-                f"The table has no column {name!r}, so that its values would be lost: leave it out, or build the table "
+                f"The table has no column {name!r}, so its values would be lost: leave it out, or build the table "
                 f"again with it."
             )
 

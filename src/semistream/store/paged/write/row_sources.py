@@ -55,7 +55,8 @@ def open_source(data: Any) -> Source:
     if isinstance(data, Iterable):
         return _from_batches(data)
     raise InvalidSettingError(
-        f"A {type(data).__name__} is not data for a master table: give an Arrow table, a reader, record batches, "
+        f"An object of type {type(data).__name__} is not data for a master table: give an Arrow table, a reader, "
+        f"record batches, "
         f"or the path of Parquet, CSV or Arrow files."
     )
 
@@ -95,7 +96,7 @@ def _from_paths(paths: list[Path]) -> Source:
         raise InvalidSettingError(f"{paths[0]} cannot be read as {kind}: {error}") from None
     if kind == "csv" and files.schema.names and all(pa.types.is_null(field.type) for field in files.schema):
         raise InvalidSettingError(
-            f"{paths[0]} has a header and no rows, so that its columns have no types: give a file with rows, or an "
+            f"{paths[0]} has a header but no rows, so its columns have no types: give a file with rows, or an "
             f"empty Arrow table with a schema."
         )
     if kind == "parquet":
