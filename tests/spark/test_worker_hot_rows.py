@@ -19,7 +19,8 @@ from semistream.engine.cache.tuple_cache import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark import worker as workers
 from semistream.spark.hot_rows import SavedCache
-from semistream.store.places.saved_in_folder import SavedInFolder
+from semistream.store.places.local_folder import LocalFolder
+from semistream.store.places.saved_in_place import SavedInPlace
 from semistream.testing import joined_rows, reference_join
 
 SALES = sales(0, 1000)
@@ -34,7 +35,7 @@ def hot(first: int, count: int, absent: int) -> HotRows:
 
 
 def saved(folder: Path, *parts: HotRows, version: int = 3) -> SavedCache:
-    file = SavedCache(SavedInFolder(folder / "hot"), "kind")
+    file = SavedCache(SavedInPlace(LocalFolder(folder), "hot"), "kind")
     file.save(parts, COLUMNS, version, "the table")
     return file
 
@@ -86,7 +87,7 @@ def test_any_damage_makes_a_file_as_good_as_none(tmp_path: Path) -> None:
 def test_too_large_a_file_or_none_or_a_strange_one_is_left_alone(tmp_path: Path) -> None:
     file = saved(tmp_path, hot(0, 100, 10))
     assert loaded(file, 500) == (0, [])
-    assert loaded(SavedCache(SavedInFolder(tmp_path / "hot"), "another kind")) == (0, [])
+    assert loaded(SavedCache(SavedInPlace(LocalFolder(tmp_path), "hot"), "another kind")) == (0, [])
     kept = (tmp_path / "hot" / file.name).rename(tmp_path / "elsewhere")
     (tmp_path / "hot" / file.name).symlink_to(kept)
     assert loaded(file) == (0, []), "links are not followed"
@@ -96,7 +97,7 @@ def test_too_large_a_file_or_none_or_a_strange_one_is_left_alone(tmp_path: Path)
 
 
 def test_a_folder_in_the_place_of_saved_rows_is_left_alone(tmp_path: Path) -> None:
-    file = SavedCache(SavedInFolder(tmp_path / "hot"), "kind")
+    file = SavedCache(SavedInPlace(LocalFolder(tmp_path), "hot"), "kind")
     (tmp_path / "hot" / file.name).mkdir(parents=True)
     assert loaded(file) == (0, [])
 

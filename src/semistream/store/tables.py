@@ -13,6 +13,7 @@ from semistream.store.paged.table import PagedTable
 from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
 from semistream.store.paged.write.coding import silent
+from semistream.store.places.choice import place_of
 
 __all__ = [
     "KEEP_FOR",
@@ -41,7 +42,7 @@ def table_at(address: TableAddress) -> StoredTable:
     found = Address.of(address)
     if found.scheme != LOCAL:
         raise not_there(found.scheme)
-    return PagedTable(found.path)
+    return PagedTable(place_of(found))
 
 
 def build(
@@ -57,7 +58,7 @@ def build(
     """Write all rows of `data` as the next version of the table at an address and return its number."""
     return paged.build(
         data,
-        _paged(address).path,
+        _paged(address).place,
         key,
         page_bytes=page_bytes,
         on_duplicate=on_duplicate,
@@ -75,27 +76,27 @@ def merge(
     progress: Progress | None = None,
 ) -> int:
     """Delete rows by key, then insert or replace rows by key, as the next version; return the number of the version."""
-    return paged.merge(_paged(address).path, upserts, deletes, memory=memory, progress=progress)
+    return paged.merge(_paged(address).place, upserts, deletes, memory=memory, progress=progress)
 
 
 def compact(address: TableAddress, *, progress: Progress | None = None) -> int:
     """Copy all pages of the current version into one file, as the next version; return its number."""
-    return paged.compact(_paged(address).path, progress=progress)
+    return paged.compact(_paged(address).place, progress=progress)
 
 
 def restore(address: TableAddress, version: int) -> int:
     """Commit the content of a version under a new number and return it."""
-    return paged.restore(_paged(address).path, version)
+    return paged.restore(_paged(address).place, version)
 
 
 def verify(address: TableAddress, *, version: int | None = None) -> dict[str, int]:
     """Check every page of a version and return what was checked."""
-    return paged.verify(_paged(address).path, version=version)
+    return paged.verify(_paged(address).place, version=version)
 
 
 def info(address: TableAddress, *, version: int | None = None) -> dict[str, Any]:
     """Return what is known about a table without reading its pages."""
-    return paged.info(_paged(address).path, version=version)
+    return paged.info(_paged(address).place, version=version)
 
 
 def vacuum(
@@ -108,7 +109,7 @@ def vacuum(
 ) -> dict[str, Any]:
     """Remove old versions and return what was freed, and for each version that stays the reasons."""
     return paged.vacuum(
-        _paged(address).path, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than
+        _paged(address).place, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than
     )
 
 
