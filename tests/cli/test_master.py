@@ -16,6 +16,7 @@ from command_line import fail, flat_objects, succeed
 
 from semistream import MasterTable, join
 from semistream.store.paged.versions import pins
+from semistream.store.places.local_folder import LocalFolder
 
 ROWS = pa.table({"id": pa.array(range(1000)), "name": [f"product {number}" for number in range(1000)]})
 
@@ -139,7 +140,7 @@ def test_vacuum_keeps_as_many_versions_as_told(tmp_path: Path, table: Path) -> N
 
 
 def test_vacuum_says_why_each_version_stays_and_lets_old_pins_go(tmp_path: Path, table: Path) -> None:
-    pins.pin(table, "long-gone", 7)
+    pins.pin(LocalFolder(table), "long-gone", 7)
     pin = table / "pins" / "long-gone" / "7.json"
     os.utime(pin, (0, time.time() - 8 * 86_400))
     upserts = _written(tmp_path / "new.parquet", pa.table({"id": [1], "name": ["new"]}))

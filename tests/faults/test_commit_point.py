@@ -14,6 +14,7 @@ from semistream.core.errors import CorruptTableError, MasterNotFoundError, Semis
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
 from semistream.store.paged.versions import manifest
+from semistream.store.places.local_folder import LocalFolder
 
 
 class AfterLink(System):
@@ -105,7 +106,7 @@ def test_the_version_that_stays_must_be_whole_before_others_are_removed(table: M
             with pytest.raises(CorruptTableError, match=rf"version 2 is to stay \(newest\).*{path.name}"):
                 table.vacuum(keep_for=0)
             path.write_bytes(whole)
-            assert manifest.versions(table.path) == [1, 2]
+            assert manifest.versions(LocalFolder(table.path)) == [1, 2]
     (index,) = table.path.glob("index-00000002-*")
     index.write_bytes(index.read_bytes()[:-1] + b"x")
     with pytest.raises(CorruptTableError, match="checksum"):
@@ -160,10 +161,10 @@ def test_a_writer_whose_files_were_taken_away_commits_nothing(
 
     check = new_version.check_sizes
 
-    def taken_away(directory: Path, needed: object) -> None:
-        for path in directory.glob("data-00000002-*"):
+    def taken_away(place: LocalFolder, needed: object) -> None:
+        for path in place.folder.glob("data-00000002-*"):
             path.unlink()
-        check(directory, needed)  # type: ignore[arg-type]
+        check(place, needed)  # type: ignore[arg-type]
 
     monkeypatch.setattr(new_version, "check_sizes", taken_away)
     with pytest.raises(CorruptTableError, match=r"data-00000002-\S+ is missing"):

@@ -27,7 +27,8 @@ from semistream.core.errors import (
 from semistream.master_table import MasterTable
 from semistream.store.paged import PagedFileStore
 from semistream.store.paged.versions import manifest, pins
-from semistream.store.paged.versions.locks import WriterLock
+from semistream.store.places.local_folder import LocalFolder
+from semistream.store.places.place import WriterTurn
 
 
 def rows(count: int = 3000, text: str = "row") -> pa.Table:
@@ -188,7 +189,7 @@ def test_a_damaged_newest_manifest_is_never_passed_over(table: MasterTable) -> N
         lambda: table.vacuum(keep_for=0),
         lambda: table.merge(rows(10, "on the old version")),
         lambda: table.version,
-        lambda: pins.pin(table.path, "query", 0),
+        lambda: pins.pin(LocalFolder(table.path), "query", 0),
     ):
         with pytest.raises(CorruptTableError, match=rf"{newest.name}.*`semistream master restore \S+ --version 1`"):
             work()
@@ -236,7 +237,7 @@ def test_a_pipe_in_place_of_a_file_does_not_hang(table: MasterTable) -> None:
     "name", ["../data-00000001-aaaaaaaa.pages", "/etc/passwd", "data-00000001-aaaaaaaa.pages/x", ""]
 )
 def test_a_manifest_that_names_a_file_outside_the_table_is_refused(table: MasterTable, name: str) -> None:
-    known = manifest.load(table.path, 1)
+    known = manifest.load(LocalFolder(table.path), 1)
     hostile = manifest.TableFile(name, known.files[0].size_bytes)
     path = only(table, "manifest-*")
     path.write_bytes(replace(known, files=(hostile,)).encode())
@@ -282,10 +283,10 @@ def test_leftovers_of_a_killed_build_are_removed_by_the_next(table: MasterTable)
 import os, sys
 import pyarrow as pa
 from semistream.store.paged import build
-from semistream.store.paged.versions import page_index
+from semistream.store.paged.versions import new_version
 def die(*_):
     os.kill(os.getpid(), 9)
-page_index.write_index.__globals__["write_durably"] = die
+new_version.write_index = die
 build(pa.table({"id": list(range(5000, 0, -1)), "text": ["x"] * 5000}), sys.argv[1], "id", memory="20KB")
 """
     names = {path.name for path in table.path.iterdir()}
@@ -335,15 +336,15 @@ def test_a_version_that_another_writer_committed_is_never_overwritten(
     def theirs(described: manifest.Manifest) -> bytes:
         return replace(described, index=replace(described.index, name="index-00000002-aaaaaaaa.pages")).encode()
 
-    def too_late(directory: Path, described: manifest.Manifest, lock: WriterLock) -> None:
+    def too_late(place: LocalFolder, described: manifest.Manifest, turn: WriterTurn) -> None:
         # As on a file system that keeps no locks between machines.
-        (directory / manifest.manifest_name(described.version)).write_bytes(theirs(described))
-        committed(directory, described, lock)
+        (place.folder / manifest.manifest_name(described.version)).write_bytes(theirs(described))
+        committed(place, described, turn)
 
     monkeypatch.setattr(manifest, "commit", too_late)
     with pytest.raises(ConcurrentWriteError, match=r"committed version 2 .* first"):
         table.merge(rows(10, "late"))
-    assert manifest.load(table.path, 2).index.name == "index-00000002-aaaaaaaa.pages"
+    assert manifest.load(LocalFolder(table.path), 2).index.name == "index-00000002-aaaaaaaa.pages"
     assert len(list(table.path.glob("data-*"))) == 1
 
 

@@ -14,6 +14,7 @@ from watched_system import HastySystem
 from semistream.core.errors import SemistreamError
 from semistream.core.file_system import installed
 from semistream.store.paged.versions import manifest, pins
+from semistream.store.places.local_folder import LocalFolder
 
 CASES = 105
 DAMAGES_OF_A_CASE = 100
@@ -96,8 +97,8 @@ def try_damages(folder: Path, seed: int, damages: int = DAMAGES_OF_A_CASE) -> Fi
 
 def _sample(folder: Path) -> Sample:
     tried = sample(folder / "t")
-    pins.pin(tried.path, "query", 7)
-    pins.pin(tried.path, "other", 6)
+    pins.pin(LocalFolder(tried.path), "query", 7)
+    pins.pin(LocalFolder(tried.path), "other", 6)
     save_hot_rows(tried.path, "of other columns", "another kind of cache")
     return tried
 
@@ -110,7 +111,9 @@ def _look(tried: Sample, *, is_newest: bool) -> str:
         refused += _is_refused(lambda version=version: tried.table.verify(version)["rows"], len(rows))
     newest_refused = _is_refused(lambda: content(tried.table), tried.versions[4])
     for query, batch, version in (("query", 6, 2), ("query", 7, 4), ("other", 6, 4)):
-        refused += _is_refused(lambda query=query, batch=batch: pins.pin(tried.path, query, batch), version)
+        refused += _is_refused(
+            lambda query=query, batch=batch: pins.pin(LocalFolder(tried.path), query, batch), version
+        )
     actual = set(saved_hot_rows(tried.path))
     assert actual in [set(), {f"saved {number}" for number in range(40)}], "other rows were saved"
     refused += not actual

@@ -23,7 +23,7 @@ from semistream.core.file_system import installed
 _POWER_LOSSES_AT_A_CALL = 4
 _BYTECODES_OF_A_CASE = 60
 _BYTECODE_CASES = 5
-_TRACED = ("store/paged", "spark/hot_rows")
+_TRACED = ("store/paged", "store/places", "spark/saved_cache")
 
 
 @installed(HastySystem())

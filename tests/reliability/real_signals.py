@@ -19,6 +19,7 @@ from campaign import Case, Figures, Promise
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
 from semistream.store.paged.versions import manifest
+from semistream.store.places.local_folder import LocalFolder
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 CASES = 4
@@ -61,7 +62,7 @@ def change_for_ever(path: Path, seed: int) -> None:
         elif work == "compact":
             table.compact()
         elif work == "restore":
-            table.restore(int(generator.choice(manifest.versions(path))))
+            table.restore(int(generator.choice(manifest.versions(LocalFolder(path)))))
         else:
             table.vacuum(int(generator.integers(1, 3)), keep_for=0)
         print(*number_in(table), flush=True)
@@ -83,7 +84,7 @@ def interrupt(folder: Path, sent: signal.Signals, seed: int, trials: int = SIGNA
         assert process.returncode in (-sent, 128 + sent, 130, 1), f"{process.returncode}: {errors}"
         done = [tuple(map(int, line.split())) for line in output.splitlines() if len(line.split()) == 2]
         commits += len(done)
-        for version in manifest.versions(table.path):
+        for version in manifest.versions(LocalFolder(table.path)):
             table.verify(version)
             number_in(table, version)
         version, number = number_in(table)

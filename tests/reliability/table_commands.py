@@ -14,8 +14,9 @@ import pyarrow as pa
 from semistream.core.errors import MasterNotFoundError
 from semistream.engine.cache.hot_rows import HotRows
 from semistream.master_table import MasterTable
-from semistream.spark.hot_rows_file import HotRowsFile
+from semistream.spark.saved_cache import SavedCache
 from semistream.store.paged.versions import manifest, pins
+from semistream.store.places.local_folder import LocalFolder
 from semistream.store.tables import table_at
 
 Model = dict[int, str]
@@ -70,7 +71,7 @@ def sample(path: Path) -> Sample:
     table = MasterTable.build(rows_of(first), path, "k", page_bytes=512)
     second = first | values(0, "second", 60)
     table.merge(rows_of(values(0, "second", 60)))
-    pins.pin(path, "query", 6)
+    pins.pin(LocalFolder(path), "query", 6)
     third = second | values(3, "third", 90)
     table.merge(rows_of(values(3, "third", 90)))
     table.merge(deletes=pa.table({"k": [5, 6, 7]}))
@@ -79,11 +80,11 @@ def sample(path: Path) -> Sample:
     return Sample(path, {1: first, 2: second, 3: third, 4: fourth})
 
 
-def hot_rows_file(path: Path, kind: str = "some kind of cache") -> HotRowsFile:
+def hot_rows_file(path: Path, kind: str = "some kind of cache") -> SavedCache:
     """Return the file of rows that a worker has saved."""
-    folder = table_at(path).hot_rows_folder
-    assert folder is not None
-    return HotRowsFile(folder, kind)
+    beside = table_at(path).saved_rows
+    assert beside is not None
+    return SavedCache(beside, kind)
 
 
 def save_hot_rows(path: Path, text: str, kind: str = "some kind of cache") -> None:
@@ -139,7 +140,7 @@ COMMANDS = {
         Command("compact", lambda table: table.compact(), lambda old: old),
         Command("restore", lambda table: table.restore(2), lambda _: values(0, "first") | values(0, "second", 60)),
         Command("vacuum", lambda table: table.vacuum(keep_for=0), lambda old: old, makes_version=False),
-        Command("pin", lambda table: pins.pin(table.path, "new", 0), lambda old: old, makes_version=False),
+        Command("pin", lambda table: pins.pin(LocalFolder(table.path), "new", 0), lambda old: old, makes_version=False),
         Command("hot rows", lambda table: save_hot_rows(table.path, "new"), lambda old: old, makes_version=False),
     )
 }
@@ -162,10 +163,12 @@ def check_afterwards(command: Command, before: Sample, path: Path, *, is_done: b
         return "old"
     assert newest in versions, f"the newest version is {newest}"
     assert not is_done or newest == max(versions), "the command has ended well, but its version is not there"
-    for version in manifest.versions(path):
+    for version in manifest.versions(LocalFolder(path)):
         table.verify(version)
         assert content(table, version) == versions[version], f"version {version} has other rows"
-    assert command.name == "vacuum" or set(before.versions) <= set(manifest.versions(path)), "an old version is gone"
+    assert command.name == "vacuum" or set(before.versions) <= set(manifest.versions(LocalFolder(path))), (
+        "an old version is gone"
+    )
     assert set(saved_hot_rows(path)) in [set(), {f"saved {n}" for n in range(40)}, {f"new {n}" for n in range(40)}]
     _check_next_commands(table, versions, newest, from_nothing=command.from_nothing)
     return "new" if newest == old + 1 else "old"
@@ -173,8 +176,8 @@ def check_afterwards(command: Command, before: Sample, path: Path, *, is_done: b
 
 def _check_next_commands(table: MasterTable, versions: dict[int, Model], newest: int, *, from_nothing: bool) -> None:
     if not from_nothing:
-        assert pins.pin(table.path, "query", 6) == 2, "the pin is lost"
-    assert content(table, pins.pin(table.path, "new", 0)) == versions[newest]
+        assert pins.pin(LocalFolder(table.path), "query", 6) == 2, "the pin is lost"
+    assert content(table, pins.pin(LocalFolder(table.path), "new", 0)) == versions[newest]
     more = {1: "more", 10_000: "more"}
     number = table.merge(rows_of(more))
     assert number > newest, "a number was used twice"
@@ -183,6 +186,6 @@ def _check_next_commands(table: MasterTable, versions: dict[int, Model], newest:
     table.vacuum(keep_for=0)
     table.verify()
     assert content(table) == expected
-    assert {newest, number} <= set(manifest.versions(table.path)), "the pinned version is gone"
+    assert {newest, number} <= set(manifest.versions(LocalFolder(table.path))), "the pinned version is gone"
     leftovers = [name for name in table.path.iterdir() if name.name.startswith("tmp-")]
     assert not leftovers, f"{leftovers} are left"

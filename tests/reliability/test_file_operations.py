@@ -15,6 +15,7 @@ from watched_system import WAYS
 import semistream as ss
 from semistream.core.file_system import installed
 from semistream.store.paged.versions import pins
+from semistream.store.places.local_folder import LocalFolder
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -40,13 +41,13 @@ def test_a_pin_that_was_answered_survives_a_power_loss(tmp_path: Path) -> None:
     table = tmp_path / "tables" / "t"
     table.parent.mkdir()
     ss.MasterTable.build(pa.table({"id": [1, 2, 3]}), table, key="id")
-    pins.pin(table, "query", 0)
+    pins.pin(LocalFolder(table), "query", 0)
     recording = RecordingSystem(table.parent, lambda _: None)
     with installed(recording):
-        pins.pin(table, "query", 1)
+        pins.pin(LocalFolder(table), "query", 1)
     generator = np.random.default_rng(1)
     for moment in range(12):
         disk = tmp_path / f"moment-{moment}"
         recording.write_down(disk, generator)
-        kept = {pin.batch for pin in pins.pins_of(disk / "t")}
+        kept = {pin.batch for pin in pins.pins_of(LocalFolder(disk / "t"))}
         assert 1 in kept, "the batch could be replayed with another version"

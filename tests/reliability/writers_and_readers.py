@@ -17,6 +17,7 @@ from campaign import Case, Figures, Promise
 from semistream.core.errors import ConcurrentWriteError
 from semistream.master_table import MasterTable
 from semistream.store.paged.versions import manifest
+from semistream.store.places.local_folder import LocalFolder
 
 WRITERS = 2
 COMMITS = 500
@@ -148,7 +149,7 @@ def race(folder: Path, commits: int) -> Figures:
     files = len(table.info()["files"])
     assert files <= _MAX_FILES, f"{files} files after {WRITERS * commits} merges"
     table.vacuum(keep_for=0)
-    assert manifest.versions(table.path) == [1 + WRITERS * commits]
+    assert manifest.versions(LocalFolder(table.path)) == [1 + WRITERS * commits]
     table.verify()
     left = len(list(table.path.iterdir()))
     assert left <= files + 3

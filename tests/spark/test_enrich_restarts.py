@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
 from semistream.store.paged.versions.pins import pinned_versions
+from semistream.store.places.local_folder import LocalFolder
 
 ON = {"product_id": "product_id"}
 ROWS = 300
@@ -60,7 +61,7 @@ def test_a_replay_sees_the_pinned_version_although_the_master_was_merged_and_vac
     master = ss.MasterTable(table)
     assert master.merge(products(version=2)) == 2
     assert master.merge(products(version=3)) == 3
-    assert pinned_versions(table) == {1}
+    assert pinned_versions(LocalFolder(table)) == {1}
     assert master.vacuum(keep_for=0)["kept"] == [1, 3]
     allowed.touch()
     again = source.run(query())
@@ -70,7 +71,7 @@ def test_a_replay_sees_the_pinned_version_although_the_master_was_merged_and_vac
     expected = joined(source, 1, last=3 * ROWS).unionAll(joined(source, 3, first=3 * ROWS))
     assert multiset(source.written()) == multiset(expected)
     # The pins are now of the newest version alone, so that the old one may go unless an idle worker still has it open.
-    assert pinned_versions(table) == {3}
+    assert pinned_versions(LocalFolder(table)) == {3}
     reasons = master.vacuum(keep_for=0)["reasons"]
     assert not any("pin" in reason for reason in reasons.get(1, [])), reasons
     assert set(reasons) <= {1, 3}

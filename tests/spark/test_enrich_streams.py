@@ -27,6 +27,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import semistream as ss
 from semistream.store.paged.versions.pins import pinned_versions
+from semistream.store.places.local_folder import LocalFolder
 
 ON = {"product_id": "product_id"}
 ROWS = 300
@@ -174,7 +175,7 @@ def test_a_pin_that_is_given_fixes_the_version_in_own_threads(source: SalesStrea
     assert price(pin=("loader", 8)) == 22
     assert price(pin=False) == price() == 22
     assert planned.collect()[0]["price"] == 21, "a batch has the version of its plan"
-    assert pinned_versions(table) == {1, 2}
+    assert pinned_versions(LocalFolder(table)) == {1, 2}
 
 
 def test_without_pins_a_stream_reads_the_newest_version_and_writes_none(source: SalesStream, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from semistream.core import durable_files as files
 from semistream.core.errors import DuplicateKeyError, NullKeyError, SchemaDriftError, SemistreamError
 from semistream.core.keys import KeyCodec
 from semistream.spark.master_tasks import ChangesTask, PageTask, reported_parts
+from semistream.store.address import Address
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.parts import KeyCoder
 
@@ -21,7 +22,7 @@ LAYOUT = RowLayout(SCHEMA, ["id"])
 
 
 def page_task(directory: Path, on_duplicate: str = "error") -> PageTask:
-    return PageTask(str(directory), LAYOUT.coded_schema, 1, SCHEMA, ("id",), 1024, on_duplicate)
+    return PageTask(Address.of(directory), LAYOUT.coded_schema, 1, SCHEMA, ("id",), 1024, on_duplicate)
 
 
 def arriving(codes: list[int | None], size: int = 100) -> list[pa.RecordBatch]:

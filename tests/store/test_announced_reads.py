@@ -10,7 +10,7 @@ import pytest
 
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
-from semistream.store.paged.read import paged_file_store as reading
+from semistream.store.paged.read import descriptor_reads as reading
 
 PAGES = 400
 

@@ -138,7 +138,7 @@ def test_a_file_that_is_closed_meanwhile_is_read_to_the_end(
     table: MasterTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(table)
-    from semistream.store.paged.read import paged_file_store as reader
+    from semistream.store.paged.read import descriptor_reads as reader
 
     read_extents = reader.read_extents
 

@@ -20,9 +20,10 @@ from semistream.store.contract import MasterStore
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
 from semistream.store.paged import PagedFileStore
-from semistream.store.paged.read import paged_file_store as reader
+from semistream.store.paged.read import descriptor_reads as reader
 from semistream.store.paged.read.read_memory import ReadMemory
-from semistream.store.paged.versions import manifest
+from semistream.store.places.local_folder import LocalFolder
+from semistream.store.places.place import Lease
 
 
 def products(count: int = 3000, text: str = "row") -> pa.Table:
@@ -148,15 +149,15 @@ def test_a_version_that_is_replaced_while_it_is_looked_for_does_not_stop_a_reade
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = MasterTable.build(products(10), tmp_path / "t", "id")
-    lease = manifest.Lease
+    lease = LocalFolder.lease
 
-    def replaced_meanwhile(path: Path, version: int) -> manifest.Lease:
-        monkeypatch.setattr(manifest, "Lease", lease)
+    def replaced_meanwhile(place: LocalFolder, name: str) -> Lease:
+        monkeypatch.setattr(LocalFolder, "lease", lease)
         table.merge(products(11))
         table.vacuum(keep_for=0)
-        return lease(path, version)
+        return lease(place, name)
 
-    monkeypatch.setattr(manifest, "Lease", replaced_meanwhile)
+    monkeypatch.setattr(LocalFolder, "lease", replaced_meanwhile)
     assert table.open().version == 2
     with pytest.raises(MasterNotFoundError, match="has no version 1: it has 2"):
         table.open(version=1)

@@ -17,6 +17,7 @@ from semistream.master_table import MasterTable
 from semistream.store.paged import PagedFileStore
 from semistream.store.paged.versions import manifest
 from semistream.store.paged.versions import page_index as page_index_module
+from semistream.store.places.place import Place
 
 
 def rows(count: int, text: str = "row") -> pa.Table:
@@ -50,9 +51,11 @@ def test_verify_finds_an_index_that_says_something_else(tmp_path: Path, monkeypa
     write_index = page_index_module.write_index
     for column, change in (("first_codes", -1), ("row_counts", 1)):
 
-        def wrong(path: Path, index: page_index_module.PageIndex, column: str = column, change: int = change) -> object:
+        def wrong(
+            place: Place, name: str, index: page_index_module.PageIndex, column: str = column, change: int = change
+        ) -> object:
             getattr(index, column)[3] += change
-            return write_index(path, index)
+            return write_index(place, name, index)
 
         monkeypatch.setattr("semistream.store.paged.versions.new_version.write_index", wrong)
         table = MasterTable.build(rows(3000), tmp_path / column, "id")
@@ -117,7 +120,7 @@ def test_a_master_table_is_its_path(table: MasterTable) -> None:
     assert repr(table) == f"MasterTable({str(table.path)!r})"
 
 
-@pytest.mark.parametrize("address", ["postgresql://user:secret@host/db", "s3://bucket/table"])
+@pytest.mark.parametrize("address", ["hdfs://user:secret@host/db", "mysql://host/secret"])
 def test_addresses_of_other_places_are_refused_without_showing_secrets(address: str) -> None:
     with pytest.raises(InvalidSettingError, match="not supported yet") as refused:
         MasterTable(address)

@@ -42,8 +42,8 @@ def opened(table: MasterTable, version: int) -> PagedFileStore:
 
 
 def unchanged(store: PagedFileStore, version: int, codes: Int64Array) -> BoolArray:
-    known = version in manifest.versions(store.path)
-    return store.unchanged_since(version, manifest.load(store.path, version).identity if known else "gone", codes)
+    known = version in manifest.versions(store.place)
+    return store.unchanged_since(version, manifest.load(store.place, version).identity if known else "gone", codes)
 
 
 def codes_of(store: PagedFileStore, kind: str) -> dict[int, Int64Array]:

@@ -17,7 +17,9 @@ from table_model import all_rows
 from semistream.core.errors import ConcurrentWriteError, SemistreamError
 from semistream.core.file_system import System, installed
 from semistream.master_table import MasterTable
-from semistream.store.paged.versions import locks, manifest, pins
+from semistream.store.paged.versions import manifest, pins
+from semistream.store.places import local_locks
+from semistream.store.places.local_folder import LocalFolder
 
 
 class Meanwhile(System):
@@ -45,7 +47,7 @@ def rows(value: int) -> pa.Table:
 
 @pytest.fixture
 def original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MasterTable:
-    monkeypatch.setattr(locks, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(local_locks, "_PATIENCE_SECONDS", 0.05)
     table = MasterTable.build(rows(1), tmp_path / "original", "k")
     table.merge(rows(2))
     return table
@@ -72,9 +74,9 @@ def each_step(
 
 def check_pins(table: MasterTable) -> None:
     """Every pin that a replay may need names a version that is there in whole."""
-    for pinned in pins.pins_of(table.path):
+    for pinned in pins.pins_of(LocalFolder(table.path)):
         table.verify(pinned.version)
-        assert pins.pin(table.path, pinned.owner, pinned.batch) == pinned.version
+        assert pins.pin(LocalFolder(table.path), pinned.owner, pinned.batch) == pinned.version
 
 
 def merge_and_vacuum(table: MasterTable) -> None:
@@ -88,7 +90,7 @@ def test_a_vacuum_at_any_step_of_a_pin_leaves_no_pin_of_a_removed_version(
 ) -> None:
     def pin(table: MasterTable) -> None:
         try:
-            pinned = pins.pin(table.path, "query", 0, version)
+            pinned = pins.pin(LocalFolder(table.path), "query", 0, version)
         except SemistreamError as error:
             if version is None or "is gone" not in str(error):
                 raise
@@ -105,7 +107,7 @@ def test_a_vacuum_at_any_step_of_a_pin_leaves_no_pin_of_a_removed_version(
 def test_a_pin_at_any_step_of_a_vacuum_keeps_its_version(original: MasterTable, version: int | None) -> None:
     def pin(table: MasterTable) -> None:
         with suppress(SemistreamError):
-            pinned = pins.pin(table.path, "query", 0, version)
+            pinned = pins.pin(LocalFolder(table.path), "query", 0, version)
             assert version in (None, pinned)
 
     def vacuum(table: MasterTable) -> None:
@@ -135,7 +137,7 @@ def test_where_nothing_can_be_locked_the_time_that_versions_are_kept_protects_a_
             table.vacuum(keep_for=60)
 
     def pin(table: MasterTable) -> None:
-        table.verify(pins.pin(table.path, "query", 0))
+        table.verify(pins.pin(LocalFolder(table.path), "query", 0))
         check_pins(table)
 
     assert each_step(original, merge_and_vacuum_soon, pin, WithoutLeases) > 10
@@ -163,6 +165,6 @@ def test_a_vacuum_at_any_step_of_opening_leaves_a_reader_with_a_whole_version(or
             with installed(System()):
                 with suppress(ConcurrentWriteError):
                     table.vacuum(keep_for=0)
-                assert store.version in manifest.versions(table.path)
+                assert store.version in manifest.versions(LocalFolder(table.path))
 
     assert each_step(original, merge_and_vacuum, look) > 10

@@ -2,14 +2,13 @@
 
 Rows get their key codes in tasks, are parted by ranges of codes and sorted by Spark, which spills what does not fit.
 How many parts there are follows from `spark.sql.shuffle.partitions` and from adaptive execution, which joins small
-ones. The directory of the table must be reachable under the same path by the driver and by all executors.
+ones. The driver and all executors must reach the table by the same address.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,15 +16,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from semistream.core.budget import parse_bytes
-from semistream.core.durable_files import names_in, status_of
 from semistream.core.errors import InvalidSettingError, SemistreamError, UnknownColumnError
 from semistream.core.spark_frames import is_spark_frame
 from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_tasks import REPORT_COLUMNS, ChangesTask, PageTask, SortedRowsTask, reported_parts
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
+from semistream.store.address import Address
 from semistream.store.build_in_parts import BuildInParts, check_settings, page_bytes_for
 from semistream.store.merge_in_parts import MergeInParts, check_columns, check_names, delete_schema
-from semistream.store.parts import CODE_COLUMN, KeyCoder, Part, RowLayout
+from semistream.store.parts import CODE_COLUMN, KeyCoder, Part, RowLayout, first_unseen
 from semistream.store.tables import Progress, silent
 
 _SAMPLED_ROWS = 1000
@@ -34,7 +33,7 @@ _LATEST_NEEDS_ORDER = "or name the columns that say which row is the latest in o
 
 def build(
     frame: DataFrame,
-    path: Path,
+    address: Address,
     key: str | Sequence[str],
     *,
     page_bytes: int | None,
@@ -42,7 +41,7 @@ def build(
     order_by: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Write all rows of a DataFrame as the next version of the table at `path` and return its number.
+    """Write all rows of a DataFrame as the next version of the table at an address and return its number.
 
     The DataFrame is evaluated twice, for a sample of the codes and for the rows, and without `page_bytes` its rows are
     counted before, so that pages are small if the table is. Rows have no order in Spark, so that
@@ -67,11 +66,11 @@ def build(
     order = spelling.all_spelled(_named(order_by), frame.columns)
     rows = _sorted_by_code(frame, coder, layout.order, order, tell_apart=on_duplicate != "error")
     progress = progress or silent
-    with BuildInParts(path, layout, on_duplicate) as begun:
+    with BuildInParts(address, layout, on_duplicate) as begun:
         progress("reading", 0, None)
         page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame))
         task = PageTask(
-            str(begun.directory),
+            begun.address,
             layout.coded_schema,
             begun.version,
             layout.schema,
@@ -86,7 +85,7 @@ def build(
 
 
 def merge(
-    path: Path,
+    address: Address,
     upserts: Any = None,
     deletes: Any = None,
     *,
@@ -104,7 +103,7 @@ def merge(
     progress = progress or silent
     if order_by is not None and not is_spark_frame(upserts):
         raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
-    with MergeInParts(path, memory_bytes, progress) as begun:
+    with MergeInParts(address, memory_bytes, progress) as begun:
         changes = _Changes(begun, progress)
         rule = "all" if begun.keeps_all else "latest"
         if is_spark_frame(upserts) and rule == "latest" and order_by is None:
@@ -130,7 +129,7 @@ class _Changes:
         self._layout = begun.layout
         self._progress = progress
 
-    def upserts(self, data: Any, order_by: str | Sequence[str] | None, *, in_order: bool) -> Iterator[pa.RecordBatch]:
+    def upserts(self, data: Any, order_by: str | Sequence[str] | None, *, in_order: bool) -> Iterable[pa.RecordBatch]:
         """Return the coded rows to insert or replace, by ascending code."""
         if not is_spark_frame(data):
             return self._begun.sorted_upserts(data)
@@ -144,7 +143,7 @@ class _Changes:
         rows = _sorted_by_code(data, coder, layout.order, order, tell_apart=in_order)
         return self._sorted(rows, layout.coded_schema, "upserts")
 
-    def deletes(self, data: Any) -> Iterator[pa.RecordBatch]:
+    def deletes(self, data: Any) -> Iterable[pa.RecordBatch]:
         """Return the codes and keys to delete, by ascending code."""
         if not is_spark_frame(data):
             return self._begun.sorted_deletes(data)
@@ -155,10 +154,10 @@ class _Changes:
         coder = KeyCoder.of(layout, schema, drop_unusable=True)
         return self._sorted(_sorted_by_code(data, coder, layout.key, []), schema, "deletes")
 
-    def _sorted(self, rows: DataFrame, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
+    def _sorted(self, rows: DataFrame, schema: pa.Schema, what: str) -> Iterable[pa.RecordBatch]:
         self._progress(f"reading {what}", 0, None)
         begun = self._begun
-        parts = _written(rows, ChangesTask(str(begun.directory), schema, f"{begun.prefix}{what}-"))
+        parts = _written(rows, ChangesTask(begun.address, schema, f"{begun.prefix}{what}-"))
         return begun.rows_of(parts, what)
 
 
@@ -233,17 +232,10 @@ def _written(rows: DataFrame, task: SortedRowsTask) -> list[Part]:
             f"PYSPARK_PYTHON names."
         ) from error
     parts = reported_parts(reports)
-    # A look at the directory makes shared file systems forget which names they did not find before.
-    names_in(Path(task.directory))
-    for part in parts:
-        if not _is_visible(Path(task.directory) / part.file.name, part.file.size_bytes):
-            raise SemistreamError(
-                f"A Spark worker wrote {part.file.name} into {task.directory}, but the driver does not see it there: "
-                f"give a path on a file system that the driver and all executors share."
-            )
+    missing_part = first_unseen(task.address, parts)
+    if missing_part is not None:
+        raise SemistreamError(
+            f"A Spark worker wrote {missing_part.file.name} into {task.address}, but the driver does not see it there: "
+            f"give a path on a file system that the driver and all executors share."
+        )
     return parts
-
-
-def _is_visible(path: Path, size_bytes: int) -> bool:
-    status = status_of(path)
-    return status is not None and status.st_size == size_bytes

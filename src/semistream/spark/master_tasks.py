@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from semistream.core import errors
 from semistream.core.errors import SemistreamError
+from semistream.store.address import Address
 from semistream.store.parts import ArrivingRows, Part, RowLayout, write_changes, write_data
 
 REPORT_COLUMNS = """
@@ -38,9 +38,9 @@ _REPORT_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SortedRowsTask(ABC):
-    """Writes the rows of a partition, which come coded and sorted, into a file in the directory of the table."""
+    """Writes the rows of a partition, which come coded and sorted, into a file of the table."""
 
-    directory: str
+    address: Address
     coded_schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +53,7 @@ class SortedRowsTask(ABC):
         try:
             report = self._part(rows).as_fields()
         except OSError as error:
-            problem = _file_problem(self.directory, error)
+            problem = _file_problem(str(self.address), error)
             if problem is None:
                 raise
             report = _failure(problem)
@@ -82,7 +82,7 @@ class PageTask(SortedRowsTask):
 
     def _part(self, rows: ArrivingRows) -> Part:
         layout = RowLayout(self.schema, self.key)
-        return write_data(Path(self.directory), self.version, layout, self.page_bytes, self.on_duplicate, rows)
+        return write_data(self.address, self.version, layout, self.page_bytes, self.on_duplicate, rows)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class ChangesTask(SortedRowsTask):
     prefix: str
 
     def _part(self, rows: ArrivingRows) -> Part:
-        return write_changes(Path(self.directory), self.prefix, rows)
+        return write_changes(self.address, self.prefix, rows)
 
 
 def reported_parts(reports: pa.Table) -> list[Part]:

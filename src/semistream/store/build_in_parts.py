@@ -4,37 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
+from semistream.store.address import Address
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.versions.new_version import NewVersion, remove_leftovers
 from semistream.store.paged.versions.page_index import PageIndex, address
 from semistream.store.paged.write.build import check_settings, commit_build, page_bytes_for
 from semistream.store.parts import Part
+from semistream.store.places.choice import place_of
 
 __all__ = ["BuildInParts", "check_settings", "page_bytes_for"]
 
 
 class BuildInParts:
-    """The next version of the table at `path`; holds the writer's lock while it is entered.
+    """The next version of the table at an address; holds the writer's lock while it is entered.
 
-    Parts may be written into `directory` under the number `version` until it is committed. When it is left, files that
-    no version names are removed.
+    Parts may be written to `address` under the number `version` until it is committed. When it is left, files that
+    no version names are removed, where only one writer works at a time.
     """
 
-    def __init__(self, path: Path, layout: RowLayout, on_duplicate: str) -> None:
-        self._version = NewVersion(path.absolute(), create=True)
+    def __init__(self, address: Address, layout: RowLayout, on_duplicate: str) -> None:
+        self._address = address.absolute()
+        self._version = NewVersion(place_of(self._address), create=True)
         self._layout = layout
         self._on_duplicate = on_duplicate
 
     @property
-    def directory(self) -> Path:
+    def address(self) -> Address:
         """Where parts are written."""
-        return self._version.directory
+        return self._address
 
     @property
     def version(self) -> int:
@@ -57,9 +59,11 @@ class BuildInParts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # Attempts that were repeated or lost leave files, and a build that failed leaves all of them.
-            with suppress(OSError):
-                remove_leftovers(self.directory)
+            # Attempts that were repeated or lost leave files, and a build that failed leaves all of them. Where writers
+            # race they cannot be told from those of another one, and a vacuum removes them when they are old.
+            if self._version.place.promises.locks_writers:
+                with suppress(OSError):
+                    remove_leftovers(self._version.place)
         finally:
             self._version.__exit__(kind, error, trace)
 

@@ -9,23 +9,33 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BufferedWriter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core import durable_files as files
 from semistream.core.keys import KeyCodec
+from semistream.store.address import Address
 from semistream.store.paged.format import layout as file_layout
 from semistream.store.paged.format.row_layout import RowLayout, stored_column
 from semistream.store.paged.versions.manifest import TableFile
 from semistream.store.paged.versions.page_index import PageIndex
 from semistream.store.paged.write.build import write_pages
 from semistream.store.paged.write.coding import check_required, null_key_error
+from semistream.store.paged.write.writer import AppendFile
+from semistream.store.places.choice import place_of
+from semistream.store.places.place import TEMPORARY_PREFIX
 
-__all__ = ["CODE_COLUMN", "ArrivingRows", "KeyCoder", "Part", "RowLayout", "write_changes", "write_data"]
+__all__ = [
+    "CODE_COLUMN",
+    "ArrivingRows",
+    "KeyCoder",
+    "Part",
+    "RowLayout",
+    "first_unseen",
+    "write_changes",
+    "write_data",
+]
 
 CODE_COLUMN = "code"
 _LARGE_NUMBERS, _SMALL_NUMBERS = ("first_codes", "offsets"), ("lengths", "row_counts", "checksums")
@@ -153,22 +163,56 @@ class ArrivingRows:
 
 
 def write_data(
-    directory: Path, version: int, layout: RowLayout, page_bytes: int, on_duplicate: str, rows: ArrivingRows
+    address: Address, version: int, layout: RowLayout, page_bytes: int, on_duplicate: str, rows: ArrivingRows
 ) -> Part:
     """Write rows as pages into a data file of a version that is being built."""
-    path = directory / file_layout.data_name(version, uuid.uuid4().hex[:8])
-    pages = write_pages(path, layout, page_bytes, on_duplicate, rows)
+    target = place_of(address).new_object(file_layout.data_name(version, uuid.uuid4().hex[:8]))
+    pages = write_pages(target, layout, page_bytes, on_duplicate, rows)
     return Part(pages.file, rows.row_count, rows.first_code, rows.last_code, pages.kept_duplicates, pages.index)
 
 
-def write_changes(directory: Path, prefix: str, rows: ArrivingRows) -> Part:
+def write_changes(address: Address, prefix: str, rows: ArrivingRows) -> Part:
     """Write rows into a temporary file, from which they are merged."""
-    path = directory / f"{prefix}{uuid.uuid4().hex}"
+    file = AppendFile(place_of(address).new_object(f"{prefix}{uuid.uuid4().hex}"))
     try:
-        with BufferedWriter(files.NewFile(path)) as file, pa.ipc.new_stream(file, rows.coded_schema) as writer:
+        with pa.PythonFile(_Sink(file), mode="w") as sink, pa.ipc.new_stream(sink, rows.coded_schema) as writer:
             for batch in rows:
                 writer.write_batch(batch)
+        written = file.finish()
     except BaseException:
-        files.remove_if_possible(path)
+        file.discard()
         raise
-    return Part(TableFile(path.name, path.stat().st_size), rows.row_count, rows.first_code, rows.last_code)
+    return Part(written, rows.row_count, rows.first_code, rows.last_code)
+
+
+def first_unseen(address: Address, parts: Iterable[Part]) -> Part | None:
+    """Return the first part that is not to be seen from here in its full size."""
+    place, parts = place_of(address), list(parts)
+    # A look at all names makes shared file systems forget which ones they did not find before.
+    place.names(starting=TEMPORARY_PREFIX)
+    found = place.statuses(part.file.name for part in parts)
+    for part in parts:
+        status = found.get(part.file.name)
+        if status is None or status.size_bytes != part.file.size_bytes:
+            return part
+    return None
+
+
+class _Sink:
+    """Lets Arrow append to a file that is finished later."""
+
+    closed = False
+
+    def __init__(self, file: AppendFile) -> None:
+        self._file = file
+
+    def write(self, data: pa.Buffer) -> int:
+        """Append a copy, since the memory is Arrow's."""
+        self._file.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Leave that to the file."""
+
+    def close(self) -> None:
+        """Leave that to the file."""

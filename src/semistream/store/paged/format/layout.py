@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from pathlib import Path
 
 from semistream.core.errors import CorruptTableError
+from semistream.store.places import local_folder, place
 
 FORMAT = 1
 """The newest format that this code reads, and the one it writes."""
 HEADER_BYTES = 64
 PAGES_MAGIC = b"SSPAGES\0"
 INDEX_MAGIC = b"SSINDEX\0"
+TEMPORARY_PREFIX = place.TEMPORARY_PREFIX
 LARGEST_PAGE_BYTES = 2**31 - 1
-LOCK_NAME = "writer.lock"
-TEMPORARY_PREFIX = "tmp-"
 PINS_NAME = "pins"
 """The folder of pins: which version each batch of a query was joined with."""
 HOT_NAME = "hot"
@@ -69,7 +68,7 @@ def number_of(name: str) -> int:
 def belongs_to_a_table(name: str) -> bool:
     """Say whether a name is one that a writer of tables gives."""
     return (
-        name in (LOCK_NAME, PINS_NAME, HOT_NAME)
+        name in (local_folder.LOCK_NAME, PINS_NAME, HOT_NAME)
         or name.startswith(TEMPORARY_PREFIX)
         or any(version_of(name, kind) is not None for kind in _NUMBERED)
     )
@@ -80,7 +79,7 @@ def encode_header(magic: bytes, header: FileHeader) -> bytes:
     return _HEADER.pack(magic, FORMAT, 0, header.entries, header.body_crc).ljust(HEADER_BYTES, b"\0")
 
 
-def decode_header(path: Path, magic: bytes, data: bytes) -> FileHeader:
+def decode_header(path: str, magic: bytes, data: bytes) -> FileHeader:
     """Return what a header says, or raise CorruptTableError with what was expected and what was found."""
     if len(data) < HEADER_BYTES:
         raise CorruptTableError(
@@ -95,7 +94,7 @@ def decode_header(path: Path, magic: bytes, data: bytes) -> FileHeader:
     return FileHeader(entries, body_crc)
 
 
-def check_format(path: Path, file_format: object) -> None:
+def check_format(path: str, file_format: object) -> None:
     """Raise CorruptTableError unless this code can read the format."""
     if file_format == FORMAT:
         return

@@ -7,7 +7,6 @@ import stat
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -20,6 +19,7 @@ from semistream.store.paged.format.layout import HEADER_BYTES, PAGES_MAGIC, deco
 from semistream.store.paged.read.read_memory import ReadMemory
 from semistream.store.paged.versions.manifest import TableFile
 from semistream.store.paged.versions.page_index import file_of
+from semistream.store.places.place import Place
 
 MAX_OPEN = 64
 """How many data files a version keeps open. Merges keep a table below that, so that usually all of them are."""
@@ -36,10 +36,10 @@ class OpenFiles:
     open, and some ten for each file that has to be opened.
     """
 
-    def __init__(self, table: Path, needed: tuple[TableFile, ...], *, direct: bool) -> None:
-        self._table = table
-        self._needed = needed
-        self._direct = direct
+    def __init__(self, place: Place, needed: tuple[TableFile, ...], *, direct: bool) -> None:
+        self.place = place
+        self.needed = needed
+        self.direct = direct
         self._lock = Lock()
         self._closed = False
         self._borrowers = 0
@@ -84,7 +84,7 @@ class OpenFiles:
         """Return the descriptors by file number, of which those of `numbers` may be used until they are given back."""
         with self._lock:
             if self._closed:
-                raise SemistreamError(f"{self._table} was closed: open the table again to read it.")
+                raise SemistreamError(f"{self.place.shown()} was closed: open the table again to read it.")
             if self._keeps_all:
                 self._borrowers += 1
                 return self._descriptors
@@ -147,15 +147,15 @@ class OpenFiles:
             return self._opened(number)
         except FileNotFoundError:
             raise SemistreamError(
-                f"{self._table / self._needed[number].name} was removed while its version was being read: open the "
+                f"{self.place.shown(self.needed[number].name)} was removed while its version was being read: open the "
                 f"table again, and have vacuum keep versions for as long as they are read."
             ) from None
 
     def _opened(self, number: int) -> int:
         """Open a file and check its size and header."""
-        file = self._needed[number]
-        path = self._table / file.name
-        descriptor = files.open_to_read(path)
+        file = self.needed[number]
+        path = self.place.shown(file.name)
+        descriptor = self.place.open_descriptor(file.name)
         try:
             size_bytes = os.fstat(descriptor).st_size
             if size_bytes != file.size_bytes:
@@ -165,17 +165,18 @@ class OpenFiles:
             head = bytearray(HEADER_BYTES)
             files.read_into(descriptor, memoryview(head), 0)
             decode_header(path, PAGES_MAGIC, bytes(head))
-            if not self._direct:
+            if not self.direct:
                 return descriptor
-            direct = self._opened_directly(path, descriptor)
+            direct = self._opened_directly(file.name, descriptor)
         except BaseException:
             files.close(descriptor)
             raise
         files.close(descriptor)
         return direct
 
-    def _opened_directly(self, path: Path, descriptor: int) -> int:
-        direct = files.open_to_read(path, direct=True)
+    def _opened_directly(self, name: str, descriptor: int) -> int:
+        path = self.place.shown(name)
+        direct = self.place.open_descriptor(name, direct=True)
         try:
             if not os.path.sameopenfile(direct, descriptor) or not stat.S_ISREG(os.fstat(direct).st_mode):
                 raise CorruptTableError(f"{path} was replaced while it was opened.")

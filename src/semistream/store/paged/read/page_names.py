@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from semistream.core.errors import CorruptTableError
 from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.page_index import PageIndex, parted
+from semistream.store.places.place import Place
 
 
 @dataclass(frozen=True)
 class PageNames:
     """The table, the file and the place of each page of a version."""
 
-    path: Path
+    place: Place
     manifest: Manifest
     index: PageIndex
 
-    def file_path(self, number: int) -> Path:
-        """Return the path of a data file."""
-        return self.path / self.manifest.files[number].name
+    def file_path(self, number: int) -> str:
+        """Return how people call a data file."""
+        return self.place.shown(self.manifest.files[number].name)
 
     def fault(self, page: int, what: str) -> CorruptTableError:
         """Return the error that something is wrong with a page."""

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array, UInt8Array
-from semistream.core.durable_files import read_into
+from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.errors import CorruptTableError
 from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
 from semistream.store.found_rows import RowReader
 from semistream.store.paged.format.page_columns import PageColumns
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.checking import TOO_SHORT, checked_codes
-from semistream.store.paged.read.fetching import announce_extents, read_extents
-from semistream.store.paged.read.open_files import OpenFiles
+from semistream.store.paged.read.data_reads import DataReads
+from semistream.store.paged.read.descriptor_reads import DescriptorReads
 from semistream.store.paged.read.page_names import PageNames
 from semistream.store.paged.read.page_set import FilePages
 from semistream.store.paged.read.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
+from semistream.store.paged.read.range_reads import RangeReads
 from semistream.store.paged.read.read_memory import ReadMemory
 from semistream.store.paged.read.row_reader import FileRowReader
 from semistream.store.paged.versions import manifest as manifests
-from semistream.store.paged.versions.locks import Lease
 from semistream.store.paged.versions.manifest import Manifest
-from semistream.store.paged.versions.page_index import PageIndex, parted, read_index
+from semistream.store.paged.versions.page_index import PageIndex, read_index
 from semistream.store.paged.versions.unchanged import unchanged_codes
+from semistream.store.places.choice import PlaceOrAddress, place_of
+from semistream.store.places.place import Lease
 from semistream.store.sparse_index import SparseIndex
 
 _BLOCK_BYTES = 4096
 """What offsets, lengths and buffers of direct reads are multiples of."""
-_EXTENTS_AT_ONCE = 256
-"""How many system calls are made before Python may answer a signal."""
-_EXTENTS_TIMED = 32
-_CACHED_SECONDS, _CACHED_BANDWIDTH = 20e-6, 1e9
-"""The first extents of a read take longer than this only if they come from a disk. Then the others are announced, so
-that the disk works on many of them at a time; were they in memory already, that would cost as much as to read them."""
 
 
 class PagedFileStore(MasterStore):
@@ -50,10 +42,11 @@ class PagedFileStore(MasterStore):
     `direct` reads go past the page cache of the operating system.
     """
 
-    def __init__(self, path: str | Path, *, version: int | None = None, direct: bool = False) -> None:
-        self._files: OpenFiles | None = None
+    def __init__(self, where: PlaceOrAddress, *, version: int | None = None, direct: bool = False) -> None:
+        self._files: DataReads | None = None
         self._lease: Lease | None = None
-        self.path = Path(path)
+        self.place = place_of(where)
+        direct = direct and self.place.promises.lends_descriptors
         self._direct = direct
         self._block_bytes = _BLOCK_BYTES if direct else 1
         self.manifest, self._entries = self._open(version)
@@ -67,7 +60,7 @@ class PagedFileStore(MasterStore):
         self.unique = self.manifest.unique
         self.capabilities = Capabilities(snapshot=True)
         self._columns = PageColumns(self.layout)
-        self._names = PageNames(self.path, self.manifest, self._entries)
+        self._names = PageNames(self.place, self.manifest, self._entries)
         self._index = SparseIndex(self._entries.first_codes)
         self._memory = ReadMemory()
         ends = self._entries.addresses + self._entries.lengths
@@ -81,7 +74,7 @@ class PagedFileStore(MasterStore):
 
     def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:
         """Say for each code whether it is on the same page as in another version; costs a read of that one's index."""
-        return unchanged_codes(self.path, self.manifest, self._entries, version, identity, codes)
+        return unchanged_codes(self.place, self.manifest, self._entries, version, identity, codes)
 
     @property
     def entries(self) -> PageIndex:
@@ -90,10 +83,11 @@ class PagedFileStore(MasterStore):
 
     @property
     def index_bytes(self) -> int:
-        """The size of the sparse index and of the places of the pages."""
+        """The size of the sparse index and of the places of the pages, and what a read needs besides its pages."""
         entries = self._entries
         places = entries.addresses.nbytes + entries.lengths.nbytes + entries.row_counts.nbytes
-        return self._index.size_bytes + places + entries.checksums.nbytes + self._breaks.nbytes
+        in_transit = self._files.transit_bytes if self._files is not None else 0
+        return self._index.size_bytes + places + entries.checksums.nbytes + self._breaks.nbytes + in_transit
 
     @property
     def largest_page_bytes(self) -> int:
@@ -150,10 +144,10 @@ class PagedFileStore(MasterStore):
     def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
         """Return what copies rows out of pages in one loop.
 
-        None if a column is nested, reads are direct, or the table has more files than may be open at once.
+        None if a column is nested, or compiled loops cannot read the files of the table.
         """
         gathering, opened = self._columns.gathering(columns), self._files
-        if gathering is None or self._direct or opened is None or not opened.keeps_all:
+        if gathering is None or not isinstance(opened, DescriptorReads) or not opened.serves_loops:
             return None
 
         def raise_fault(page: int) -> None:
@@ -212,14 +206,8 @@ class PagedFileStore(MasterStore):
 
     def _fetched(self, placed: PlacedPages) -> FilePages:
         """Read the bytes of all extents, check the pages and take their codes."""
-        opened = self._files
-        assert opened is not None
-        for first, last, numbers in opened.runs(placed.extents[:, 0]):
-            descriptors = opened.borrow(numbers)
-            try:
-                self._fetch(descriptors, placed.extents, first, last, placed.memory)
-            finally:
-                opened.give_back(numbers)
+        assert self._files is not None
+        self._files.fetch(placed.extents, placed.memory)
         codes = self._checked_codes(placed)
         return FilePages(
             self._columns,
@@ -233,33 +221,6 @@ class PagedFileStore(MasterStore):
             placed.bounds,
             _BLOCK_BYTES if self._direct else 0,
         )
-
-    def _fetch(self, descriptors: Int32Array, extents: Int64Array, done: int, count: int, memory: UInt8Array) -> None:
-        """Read the bytes of the extents from `done` to before `count`."""
-        is_announced = self._direct
-        while done < count:
-            first, last = done, min(count, done + (_EXTENTS_AT_ONCE if is_announced else _EXTENTS_TIMED))
-            began = time.perf_counter()
-            done = read_extents(descriptors, extents, first, last, memory)
-            if done < last:
-                # Here the end of a file, an error or a signal is told from a short read and answered.
-                self._fetch_one(descriptors, memory, *extents[done].tolist())
-                done += 1
-            if not is_announced:
-                is_announced = True
-                usual_seconds = (last - first) * _CACHED_SECONDS + int(extents[first:last, 1].sum()) / _CACHED_BANDWIDTH
-                if time.perf_counter() - began > usual_seconds:
-                    announce_extents(descriptors, extents, done, count)
-
-    def _fetch_one(self, descriptors: Int32Array, memory: UInt8Array, address: int, length: int, position: int) -> None:
-        file, offset = parted(address)
-        done = read_into(int(descriptors[file]), _writable(memory)[position : position + length], offset)
-        # The file may end inside the last block, but no page reaches behind its end.
-        expected = min(length, self.manifest.files[file].size_bytes - offset)
-        if done < expected:
-            raise CorruptTableError(
-                f"{self._names.file_path(file)} is truncated: expected {expected} bytes from {offset} on, found {done}."
-            )
 
     def _checked_codes(self, placed: PlacedPages) -> Int64Array:
         memory, expected = placed.memory, self._entries.checksums
@@ -277,7 +238,7 @@ class PagedFileStore(MasterStore):
             codes,
         )
         if wrong == TOO_SHORT:
-            raise CorruptTableError(f"A page of {self.path} is shorter than its rows: build the table again.")
+            raise CorruptTableError(f"A page of {self.place.shown()} is shorter than its rows: build the table again.")
         if wrong >= 0:
             page = int(placed.pages[wrong])
             raise self._names.fault(
@@ -293,27 +254,28 @@ class PagedFileStore(MasterStore):
     def _open(self, version: int | None) -> tuple[Manifest, PageIndex]:
         try:
             while True:
-                manifest, self._lease = manifests.leased(self.path, version)
+                manifest, self._lease = manifests.leased(self.place, version)
                 try:
-                    self._files = OpenFiles(self.path, manifest.files, direct=self._direct)
-                    return manifest, read_index(self.path, manifest)
+                    self._files = self._opened(manifest)
+                    return manifest, read_index(self.place, manifest)
                 except FileNotFoundError as error:
                     # Where there are no locks, a vacuum may have removed the version although there is a lease.
-                    if manifest.version in manifests.versions(self.path):
+                    if manifest.version in manifests.versions(self.place):
                         raise CorruptTableError(
-                            f"{error.filename} is missing: version {manifest.version} of {self.path} needs it; "
-                            f"restore it."
+                            f"{error.filename} is missing: version {manifest.version} of {self.place.shown()} needs "
+                            f"it; restore it."
                         ) from None
                 self.close()
         except BaseException:
             self.close()
             raise
 
+    def _opened(self, manifest: Manifest) -> DataReads:
+        if self.place.promises.lends_descriptors:
+            return DescriptorReads(self.place, manifest.files, direct=self._direct)
+        return RangeReads(self.place, manifest.files)
+
 
 def _as_numbers(pages: Int64Array) -> Int64Array:
     # Other types and strides would each compile the kernels anew.
     return np.ascontiguousarray(pages, dtype=np.int64)
-
-
-def _writable(memory: Any) -> memoryview:
-    return memoryview(memory).cast("B")

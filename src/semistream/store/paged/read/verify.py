@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,17 +10,18 @@ from semistream.core.errors import CorruptTableError
 from semistream.store.paged.format.page import decode
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.page_index import parted
+from semistream.store.places.choice import PlaceOrAddress
 
 _RUN_BYTES = 4 << 20
 
 
-def verify(path: str | Path, *, version: int | None = None) -> dict[str, int]:
+def verify(where: PlaceOrAddress, *, version: int | None = None) -> dict[str, int]:
     """Check the files of a version (the current one unless it is named) and return what was checked.
 
     Raises CorruptTableError with the file and the page at the first fault: a wrong checksum, rows that Arrow finds
     invalid, codes that do not belong to their keys, rows out of order, or an index that says something else.
     """
-    with PagedFileStore(path, version=version) as store:
+    with PagedFileStore(where, version=version) as store:
         ends = np.cumsum(store.entries.lengths.astype(np.int64))
         first = 0
         while first < store.page_count:
@@ -82,5 +81,5 @@ def _repeated(store: PagedFileStore, codes: Int64Array) -> Int64Array:
 
 def _fault(store: PagedFileStore, page: int, what: str) -> CorruptTableError:
     file, offset = parted(int(store.entries.addresses[page]))
-    name = store.path / store.manifest.files[file].name
+    name = store.place.shown(store.manifest.files[file].name)
     return CorruptTableError(f"Page {page} in {name} at byte {offset} is wrong: {what}; restore it or build again.")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from semistream.store.paged.versions import manifest
 from semistream.store.paged.versions.pins import damaged_pins, pins_of
+from semistream.store.places.place import Place
 
 
-def info(path: str | Path, *, version: int | None = None) -> dict[str, Any]:
+def info(place: Place, *, version: int | None = None) -> dict[str, Any]:
     """Return what is known about a table without reading its pages."""
-    directory = Path(path)
-    described = manifest.current(directory) if version is None else manifest.load(directory, version)
-    damaged = damaged_pins(directory)
+    described = manifest.current(place) if version is None else manifest.load(place, version)
+    damaged = damaged_pins(place)
     return {
-        "path": str(directory),
+        "path": place.shown(),
         "version": described.version,
-        "versions": manifest.versions(directory),
+        "versions": manifest.versions(place),
         "created": described.created,
         "rows": described.row_count,
         "pages": described.page_count,
@@ -30,7 +29,7 @@ def info(path: str | Path, *, version: int | None = None) -> dict[str, Any]:
         "files": [{"name": file.name, "bytes": file.size_bytes} for file in (described.index, *described.files)],
         "pins": [
             {"query": pin.owner, "batch": pin.batch, "version": pin.version, "age_seconds": pin.age_seconds}
-            for pin in pins_of(directory, besides=damaged)
+            for pin in pins_of(place, besides=damaged)
         ],
-        "damaged_pins": [str(pin) for pin in damaged],
+        "damaged_pins": [place.shown(name) for name in damaged],
     }

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import base64
 import json
-import uuid
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from semistream.core import durable_files as files
 from semistream.core.errors import ConcurrentWriteError, CorruptTableError, MasterNotFoundError
 from semistream.store.paged.format.layout import (
     FORMAT,
-    TEMPORARY_PREFIX,
     check_format,
     is_of_newer_format,
     manifest_name,
     version_of,
 )
-from semistream.store.paged.versions.locks import Lease, WriterLock
+from semistream.store.places.place import Lease, Place, WriterTurn
 
 _MAGIC = "semistream manifest"
 
@@ -86,7 +83,7 @@ class Manifest:
         return json.dumps(header).encode() + b"\n" + body
 
 
-def decode(path: Path, content: bytes) -> Manifest:
+def decode(path: str, content: bytes) -> Manifest:
     """Return the manifest in `content`, or raise CorruptTableError with what was expected and what was found."""
     line, newline, body = content.partition(b"\n")
     header = _json_object(line)
@@ -111,109 +108,97 @@ def decode(path: Path, content: bytes) -> Manifest:
         raise CorruptTableError(f"{path} does not describe a version of a master table: {error!r}.") from None
 
 
-def versions(directory: Path) -> list[int]:
+def versions(place: Place) -> list[int]:
     """Return the numbers of all manifests, valid or not, in ascending order."""
-    try:
-        names = files.names_in(directory)
-    except FileNotFoundError:
-        raise MasterNotFoundError(
-            f"There is no master table at {directory}: build one with MasterTable.build(data, path, key=...)."
-        ) from None
-    except NotADirectoryError:
-        raise MasterNotFoundError(
-            f"{directory} is a file, but a master table is a directory: give the directory that was built."
-        ) from None
-    return sorted(version for name in names if (version := version_of(name, "manifest")) is not None)
+    names = place.names(starting="manifest-")
+    return sorted(version for name in names if (version := number_in(name)) is not None)
 
 
-def load(directory: Path, version: int) -> Manifest:
+def number_in(name: str) -> int | None:
+    """Return the version whose manifest has this name; None if it is not one of a manifest."""
+    return version_of(name, "manifest")
+
+
+def load(place: Place, version: int) -> Manifest:
     """Return the manifest of one version."""
     try:
-        return _of_version(directory, version, files.read_file(directory / manifest_name(version)))
+        return _of_version(place, version, place.read(manifest_name(version)))
     except FileNotFoundError:
-        raise _no_such_version(directory, version) from None
+        raise _no_such_version(place, version) from None
 
 
-def leased(directory: Path, version: int | None = None) -> tuple[Manifest, Lease]:
+def leased(place: Place, version: int | None = None) -> tuple[Manifest, Lease]:
     """Return the manifest of a version, by default the current one, which no vacuum removes while the lease is held."""
     while True:
-        number = _newest(directory) if version is None else version
+        number = newest(place) if version is None else version
         try:
-            lease = Lease(directory, number)
+            lease = place.lease(manifest_name(number))
         except FileNotFoundError:
-            if version is None and _was_replaced(directory, number):
+            if version is None and _was_replaced(place, number):
                 continue
-            raise _no_such_version(directory, number) from None
+            raise _no_such_version(place, number) from None
         try:
-            return _of_version(directory, number, lease.content(), is_newest=version is None), lease
+            return _of_version(place, number, lease.content(), is_newest=version is None), lease
         except BaseException:
             lease.release()
             raise
 
 
-def current(directory: Path) -> Manifest:
+def current(place: Place) -> Manifest:
     """Return the newest manifest; if it is damaged that is an error, since the version before lacks its changes."""
     while True:
-        number = _newest(directory)
+        number = newest(place)
         try:
-            content = files.read_file(directory / manifest_name(number))
+            content = place.read(manifest_name(number))
         except FileNotFoundError:
-            if _was_replaced(directory, number):
+            if _was_replaced(place, number):
                 continue
-            raise _no_such_version(directory, number) from None
-        return _of_version(directory, number, content, is_newest=True)
+            raise _no_such_version(place, number) from None
+        return _of_version(place, number, content, is_newest=True)
 
 
-def readable(directory: Path) -> dict[int, Manifest | CorruptTableError]:
+def readable(place: Place) -> dict[int, Manifest | CorruptTableError]:
     """Return the manifests of all versions in ascending order, or what is wrong with them."""
     manifests: dict[int, Manifest | CorruptTableError] = {}
-    for version in versions(directory):
+    for version in versions(place):
         try:
-            manifests[version] = load(directory, version)
+            manifests[version] = load(place, version)
         except CorruptTableError as error:
             manifests[version] = error
     return manifests
 
 
-def commit(directory: Path, manifest: Manifest, lock: WriterLock) -> None:
-    """Make a version exist, all or nothing; must be called after its files are on the disk.
+def commit(place: Place, manifest: Manifest, turn: WriterTurn) -> None:
+    """Make a version exist, all or nothing; must be called after its files are there for good.
 
-    A link cannot replace a name, so of two writers that try the same number one raises ConcurrentWriteError. From the
-    link on the version exists, and whatever is raised after it must not lead to the removal of its files.
+    A put cannot replace a name, so of two writers that try the same number one raises ConcurrentWriteError. From the
+    put on the version exists, and whatever is raised after it must not lead to the removal of its files.
     """
-    path = directory / manifest_name(manifest.version)
-    temporary = directory / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}-{path.name}"
-    try:
-        files.write_durably(temporary, manifest.encode())
-        files.sync_directory(directory)
-        lock.note_number(manifest.version)
-        try:
-            files.link(temporary, path)
-        except FileExistsError:
-            raise ConcurrentWriteError(
-                f"Another writer committed version {manifest.version} of {directory} first: try again on top of it."
-            ) from None
-        files.sync_directory(directory)
-    finally:
-        files.remove_if_possible(temporary)
-
-
-def _newest(directory: Path) -> int:
-    known = versions(directory)
-    if not known:
-        raise MasterNotFoundError(
-            f"There is no master table at {directory}: build one with MasterTable.build(data, path, key=...)."
+    number = manifest.version
+    if not place.put_new(manifest_name(number), manifest.encode(), before=partial(turn.note_number, number)):
+        raise ConcurrentWriteError(
+            f"Another writer committed version {number} of {place.shown()} first: try again on top of it."
         )
-    return known[-1]
+    turn.note_commit(number)
 
 
-def _was_replaced(directory: Path, number: int) -> bool:
+def newest(place: Place) -> int:
+    """Return the number of the newest version."""
+    number = place.newest(manifest_name, number_in)
+    if number is None:
+        raise MasterNotFoundError(
+            f"There is no master table at {place.shown()}: build one with MasterTable.build(data, path, key=...)."
+        )
+    return number
+
+
+def _was_replaced(place: Place, number: int) -> bool:
     """Say whether a merge and a vacuum have put another version in the place of the newest one."""
-    return number not in versions(directory)
+    return number not in versions(place)
 
 
-def _of_version(directory: Path, version: int, content: bytes, *, is_newest: bool = False) -> Manifest:
-    path = directory / manifest_name(version)
+def _of_version(place: Place, version: int, content: bytes, *, is_newest: bool = False) -> Manifest:
+    path = place.shown(manifest_name(version))
     try:
         manifest = decode(path, content)
         if manifest.version != version:
@@ -221,24 +206,24 @@ def _of_version(directory: Path, version: int, content: bytes, *, is_newest: boo
     except CorruptTableError as error:
         if not is_newest or is_of_newer_format(error):
             raise
-        raise CorruptTableError(f"{str(error).rstrip('.')}; {_way_out(directory, version)}.") from None
+        raise CorruptTableError(f"{str(error).rstrip('.')}; {_way_out(place, version)}.") from None
     return manifest
 
 
-def _way_out(directory: Path, damaged: int) -> str:
-    older = [version for version, known in readable(directory).items() if isinstance(known, Manifest)]
+def _way_out(place: Place, damaged: int) -> str:
+    older = [version for version, known in readable(place).items() if isinstance(known, Manifest)]
     if not older:
         return "restore the file from a backup, or build the table again"
     return (
         f"restore the file from a backup, or give up the changes of version {damaged} and go back with "
-        f"`semistream master restore {directory} --version {older[-1]}`"
+        f"`semistream master restore {place.shown()} --version {older[-1]}`"
     )
 
 
-def _no_such_version(directory: Path, version: int) -> MasterNotFoundError:
-    known = versions(directory)
+def _no_such_version(place: Place, version: int) -> MasterNotFoundError:
+    known = versions(place)
     return MasterNotFoundError(
-        f"The master table at {directory} has no version {version}: "
+        f"The master table at {place.shown()} has no version {version}: "
         f"it has {', '.join(map(str, known)) if known else 'none'}."
     )
 
@@ -251,7 +236,7 @@ def _json_object(line: bytes) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _from_fields(path: Path, fields: dict[str, Any]) -> Manifest:
+def _from_fields(path: str, fields: dict[str, Any]) -> Manifest:
     index = TableFile(**fields["index"])
     data_files = tuple(TableFile(**file) for file in fields["files"])
     for file, kind in [(index, "index"), *((file, "data") for file in data_files)]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semistream.core.arrays import Int64Array, UInt32Array
-from semistream.core.durable_files import read_file, write_durably
 from semistream.core.errors import CorruptTableError
 from semistream.store.paged.format.layout import HEADER_BYTES, INDEX_MAGIC, FileHeader, decode_header, encode_header
 from semistream.store.paged.versions.manifest import Manifest, TableFile
+from semistream.store.places.place import Place
 
 _FILE_SHIFT = 44
 _OFFSET_MASK = (1 << _FILE_SHIFT) - 1
@@ -47,7 +46,7 @@ class PageIndex:
     @property
     def offsets(self) -> Int64Array:
         """Where each page starts in its data file."""
-        return self.addresses & _OFFSET_MASK
+        return offset_of(self.addresses)
 
     def chosen(self, pages: Int64Array) -> PageIndex:
         """Return the entries of these pages."""
@@ -75,6 +74,11 @@ def file_of(addresses: Int64Array) -> Int64Array:
     return addresses >> _FILE_SHIFT
 
 
+def offset_of(addresses: Int64Array) -> Int64Array:
+    """Return the offsets of addresses in their files."""
+    return addresses & _OFFSET_MASK
+
+
 def parted(page_address: int) -> tuple[int, int]:
     """Return the file number and the offset of an address."""
     return page_address >> _FILE_SHIFT, page_address & _OFFSET_MASK
@@ -92,7 +96,7 @@ def joined(left: PageIndex, right: PageIndex) -> PageIndex:
     return both.chosen(np.argsort(both.first_codes, kind="stable"))
 
 
-def write_index(path: Path, index: PageIndex) -> TableFile:
+def write_index(place: Place, name: str, index: PageIndex) -> TableFile:
     """Write an index file and return its entry for the manifest."""
     columns: list[NDArray[Any]] = [
         index.first_codes,
@@ -105,14 +109,19 @@ def write_index(path: Path, index: PageIndex) -> TableFile:
     body = b"".join(column.astype(kind).tobytes() for column, (kind, _) in zip(columns, _COLUMNS, strict=True))
     crc = zlib.crc32(body)
     content = encode_header(INDEX_MAGIC, FileHeader(len(index), crc)) + body
-    write_durably(path, content)
-    return TableFile(path.name, len(content), crc)
+    target = place.new_object(name)
+    try:
+        target.write(content)
+        target.finish()
+    finally:
+        target.close()
+    return TableFile(name, len(content), crc)
 
 
-def read_index(directory: Path, manifest: Manifest) -> PageIndex:
+def read_index(place: Place, manifest: Manifest) -> PageIndex:
     """Return the index of a version, or raise CorruptTableError if it is damaged or points outside the data files."""
-    path = directory / manifest.index.name
-    content = read_file(path)
+    path = place.shown(manifest.index.name)
+    content = place.read(manifest.index.name)
     if len(content) != manifest.index.size_bytes:
         raise CorruptTableError(
             f"{path} is truncated or damaged: expected {manifest.index.size_bytes} bytes, found {len(content)}."
@@ -144,7 +153,7 @@ def read_index(directory: Path, manifest: Manifest) -> PageIndex:
     return index
 
 
-def _check_entries(path: Path, manifest: Manifest, index: PageIndex) -> None:
+def _check_entries(path: str, manifest: Manifest, index: PageIndex) -> None:
     files = index.files
     sizes = np.array([file.size_bytes for file in manifest.files], dtype=np.int64)
     faults = {

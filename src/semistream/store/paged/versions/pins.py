@@ -10,7 +10,8 @@ If the pin has its lease first, the vacuum cannot lock the manifest and leaves t
 the pin waits, finds the manifest without its name, and takes the newest version or says that its version is gone; it
 has written nothing by then. If the vacuum locks after the pin has released its lease, it reads the pin. Where the file
 system has no locks, two things remain: a vacuum keeps versions for some time after they were replaced, and the pin
-looks at the manifest once more after it was linked, and goes if that is gone.
+looks at the manifest once more after it was linked, and goes if that is gone. An object store has no locks, either:
+there the vacuum says beforehand what it will remove, and the pin looks for that after it was put (`Lease.still_there`).
 """
 
 from __future__ import annotations
@@ -18,20 +19,21 @@ from __future__ import annotations
 import json
 import re
 import time
-import uuid
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from semistream.core import durable_files as files
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
-from semistream.store.paged.format.layout import PINS_NAME, manifest_name
+from semistream.store.paged.format.layout import PINS_NAME
 from semistream.store.paged.versions import manifest
+from semistream.store.places.place import Place
 
 HONOURED = 2
 """How many of the newest pins of each query a vacuum honours: a restart replays the last batch or the one before."""
 _KEPT = 10
+_FORGET_EVERY = 8
+"""Old pins are looked for so seldom where it is dear to list them."""
 _OWNER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _PIN = re.compile(r"(\d{1,18})\.json")
 _HALF_WRITTEN = re.compile(r"\.[0-9a-f]{32}")
@@ -51,7 +53,7 @@ class Pin:
     age_seconds: float
 
 
-def pin(table: Path, owner: str, batch: int, version: int | None = None) -> int:
+def pin(place: Place, owner: str, batch: int, version: int | None = None) -> int:
     """Return the version that a batch of a query is pinned to; the first caller pins it.
 
     The first caller's `version`, by default the current one, is put into a complete file that is then linked to its
@@ -63,163 +65,167 @@ def pin(table: Path, owner: str, batch: int, version: int | None = None) -> int:
         )
     if isinstance(batch, bool) or not 0 <= batch < 10**18:
         raise InvalidSettingError(f"{batch!r} is not the number of a batch: number the batches from 0 on.")
-    path = table / PINS_NAME / owner / f"{batch}.json"
+    name = _name(owner, batch)
     while True:
         try:
-            return _pinned_version(path)
+            return _pinned_version(place, name)
         except FileNotFoundError:
             pass
         try:
-            wanted, lease = manifest.leased(table, version)
+            wanted, lease = manifest.leased(place, version)
         except MasterNotFoundError:
             if version is None:
                 raise
-            raise SemistreamError(f"Version {version} of {table} is gone: it was vacuumed; start again.") from None
+            raise SemistreamError(
+                f"Version {version} of {place.shown()} is gone: it was vacuumed; start again."
+            ) from None
         with lease:
-            if not _put_if_absent(path, wanted.version):
+            if not _put_if_absent(place, name, wanted.version):
                 continue
-            if files.status_of(table / manifest_name(wanted.version)) is not None:
-                _forget_old(path.parent, batch)
+            if lease.still_there():
+                if place.promises.lists_cheaply or not batch % _FORGET_EVERY:
+                    _forget_old(place, owner, batch)
                 return wanted.version
-            files.remove(path)
+            place.remove(name)
 
 
-def pins_of(table: Path, *, now: float | None = None, besides: Collection[str | Path] = ()) -> list[Pin]:
+@contextmanager
+def held(place: Place, owner: str, version: int) -> Iterator[None]:
+    """Keep a version from being vacuumed by a pin, for as long as the block lasts."""
+    pin(place, owner, 0, version)
+    try:
+        yield
+    finally:
+        place.remove_if_possible(_name(owner, 0))
+
+
+def pins_of(place: Place, *, now: float | None = None, besides: Collection[str] = ()) -> list[Pin]:
     """Return the pins that a vacuum honours: the newest ones of each query, with the time since they were written.
 
     Those of the queries and of the files `besides` are left out.
     """
     moment = time.time() if now is None else now
     pins = []
-    for folder, batch in _honoured(table):
-        path = folder / f"{batch}.json"
-        status = files.status_of(path)
-        if status is None or folder.name in besides or path in besides:
+    for owner, batch in _honoured(place):
+        status = place.status(_name(owner, batch))
+        if status is None or owner in besides or _name(owner, batch) in besides:
             continue
         try:
-            version = _pinned_version(path)
+            version = _pinned_version(place, _name(owner, batch))
         except FileNotFoundError:
             continue
-        pins.append(Pin(folder.name, batch, version, max(0.0, moment - status.st_mtime)))
+        pins.append(Pin(owner, batch, version, max(0.0, moment - status.modified)))
     return pins
 
 
-def damaged_pins(table: Path) -> list[Path]:
+def damaged_pins(place: Place) -> list[str]:
     """Return those of the newest pins of each query that cannot be read, and that a vacuum therefore stops at."""
     damaged = []
-    for folder, batch in _honoured(table):
-        path = folder / f"{batch}.json"
+    for owner, batch in _honoured(place):
         try:
-            _pinned_version(path)
+            _pinned_version(place, _name(owner, batch))
         except FileNotFoundError:
             continue
         except SemistreamError:
-            damaged.append(path)
+            damaged.append(_name(owner, batch))
     return damaged
 
 
-def pinned_versions(table: Path) -> set[int]:
+def pinned_versions(place: Place) -> set[int]:
     """Return the versions that the newest pins of all queries name."""
-    return {pin.version for pin in pins_of(table)}
+    return {pin.version for pin in pins_of(place)}
 
 
-def pins_of_gone(table: Path, older_than_seconds: float, *, now: float | None = None) -> dict[str, list[Path]]:
+def pins_of_gone(place: Place, older_than_seconds: float, *, now: float | None = None) -> dict[str, list[str]]:
     """Return by query all pins of those queries whose newest pin is older than this."""
     moment = time.time() if now is None else now
     gone = {}
-    for folder in _folders(table):
-        statuses = {folder / name: files.status_of(folder / name) for name in files.names_in(folder)}
-        ages = [moment - status.st_mtime for status in statuses.values() if status is not None]
+    for owner in place.folders(PINS_NAME):
+        folder = f"{PINS_NAME}/{owner}"
+        statuses = {name: place.status(f"{folder}/{name}") for name in place.names(folder)}
+        ages = [moment - status.modified for status in statuses.values() if status is not None]
         if ages and min(ages) > older_than_seconds:
-            gone[folder.name] = [path for path in statuses if _PIN.fullmatch(path.name)]
-    return {owner: paths for owner, paths in gone.items() if paths}
+            gone[owner] = [f"{folder}/{name}" for name in statuses if _PIN.fullmatch(name)]
+    return {owner: names for owner, names in gone.items() if names}
 
 
-def let_go(gone: Iterable[Sequence[Path]]) -> None:
+def let_go(place: Place, gone: Mapping[str, Sequence[str]]) -> None:
     """Remove pins, query by query; those that were written since then stay, for their query has come back."""
-    for paths in gone:
-        for path in paths:
-            files.remove(path)
-        files.sync_directory(paths[0].parent)
+    for owner, names in gone.items():
+        for name in names:
+            place.remove(name)
+        place.settle(f"{PINS_NAME}/{owner}")
 
 
-def remove_half_written(table: Path, *, now: float | None = None) -> None:
+def remove_half_written(place: Place, *, now: float | None = None) -> None:
     """Remove what processes that died while they wrote a pin have left."""
     moment = time.time() if now is None else now
-    for folder in _folders(table):
-        for name in files.names_in(folder):
-            status = files.status_of(folder / name) if _HALF_WRITTEN.fullmatch(name) else None
-            if status is not None and moment - status.st_mtime > _HALF_WRITTEN_SECONDS:
-                files.remove_if_possible(folder / name)
+    for owner in place.folders(PINS_NAME):
+        folder = f"{PINS_NAME}/{owner}"
+        for name in place.names(folder):
+            status = place.status(f"{folder}/{name}") if _HALF_WRITTEN.fullmatch(name) else None
+            if status is not None and moment - status.modified > _HALF_WRITTEN_SECONDS:
+                place.remove_if_possible(f"{folder}/{name}")
 
 
-def _put_if_absent(path: Path, version: int) -> bool:
-    folder = path.parent
-    complete = folder / f".{uuid.uuid4().hex}"
+def _name(owner: str, batch: int) -> str:
+    return f"{PINS_NAME}/{owner}/{batch}.json"
+
+
+def _put_if_absent(place: Place, name: str, version: int) -> bool:
     try:
-        files.make_directories(folder)
-        files.write_durably(complete, _encoded(path, version))
-        files.link(complete, path)
-        files.sync_directory(folder)
-    except FileExistsError:
-        return False
+        return place.put_new(name, _encoded(name, version))
     except (PermissionError, NotADirectoryError):
         raise SemistreamError(
-            f"{folder} cannot be written: let the workers write there so that batches can be replayed exactly, "
-            f"or pass pin=False to do without."
+            f"{place.shown(name.rpartition('/')[0])} cannot be written: let the workers write there so that batches "
+            f"can be replayed exactly, or pass pin=False to do without."
         ) from None
-    finally:
-        files.remove_if_possible(complete)
-    return True
 
 
-def _encoded(path: Path, version: int) -> bytes:
-    return json.dumps({"version": version, "crc": _checksum(path, version)}).encode()
+def _encoded(name: str, version: int) -> bytes:
+    return json.dumps({"version": version, "crc": _checksum(name, version)}).encode()
 
 
-def _checksum(path: Path, version: int) -> int:
+def _checksum(name: str, version: int) -> int:
     """Return the checksum of a pin's meaning, so that the pin of another batch or query in its place is noticed."""
-    return zlib.crc32(f"{path.parent.name} {path.name} {version}".encode())
+    _, owner, file = name.split("/")
+    return zlib.crc32(f"{owner} {file} {version}".encode())
 
 
-def _pinned_version(path: Path) -> int:
+def _pinned_version(place: Place, name: str) -> int:
     try:
-        content = files.read_file(path, max_bytes=4096)
+        content = place.read(name, max_bytes=4096)
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(path) from None
+        raise FileNotFoundError(place.shown(name)) from None
     except OSError as error:
         raise SemistreamError(
-            f"The pin {path} cannot be read ({error.strerror}): check the disk and try again."
+            f"The pin {place.shown(name)} cannot be read ({error.strerror}): check the disk and try again."
         ) from error
     if match := _WITHOUT_CHECKSUM.fullmatch(content):
         return int(match[1])
     try:
         fields = json.loads(content)
         version, checksum = fields["version"], fields["crc"]
-        if type(version) is int and version > 0 and checksum == _checksum(path, version):
+        if type(version) is int and version > 0 and checksum == _checksum(name, version):
             return version
     except (ValueError, KeyError, TypeError):
         pass
     raise CorruptTableError(
-        f"The pin {path} is damaged: restore it, or remove it, but then a replay of that batch sees the newest version."
+        f"The pin {place.shown(name)} is damaged: restore it, or remove it, but then a replay of that batch sees the "
+        f"newest version."
     )
 
 
-def _folders(table: Path) -> list[Path]:
-    pins = table / PINS_NAME
-    names = sorted(files.names_in(pins)) if files.is_directory(pins) else []
-    return [pins / name for name in names if files.is_directory(pins / name)]
+def _honoured(place: Place) -> list[tuple[str, int]]:
+    return [(owner, batch) for owner in place.folders(PINS_NAME) for batch in _batches(place, owner)[-HONOURED:]]
 
 
-def _honoured(table: Path) -> list[tuple[Path, int]]:
-    return [(folder, batch) for folder in _folders(table) for batch in _batches(folder)[-HONOURED:]]
+def _batches(place: Place, owner: str) -> list[int]:
+    names = place.names(f"{PINS_NAME}/{owner}")
+    return sorted(int(match[1]) for name in names if (match := _PIN.fullmatch(name)))
 
 
-def _batches(folder: Path) -> list[int]:
-    return sorted(int(match[1]) for name in files.names_in(folder) if (match := _PIN.fullmatch(name)))
-
-
-def _forget_old(folder: Path, newest: int) -> None:
-    for batch in _batches(folder):
+def _forget_old(place: Place, owner: str, newest: int) -> None:
+    for batch in _batches(place, owner):
         if batch <= newest - _KEPT:
-            files.remove_if_possible(folder / f"{batch}.json")
+            place.remove_if_possible(_name(owner, batch))

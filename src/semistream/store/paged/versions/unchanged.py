@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
@@ -11,11 +9,12 @@ from semistream.core.errors import CorruptTableError, MasterNotFoundError
 from semistream.store.paged.versions import manifest as manifests
 from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.page_index import PageIndex, read_index
+from semistream.store.places.place import Place
 from semistream.store.sparse_index import SparseIndex
 
 
 def unchanged_codes(
-    table: Path, manifest: Manifest, entries: PageIndex, version: int, identity: str, codes: Int64Array
+    place: Place, manifest: Manifest, entries: PageIndex, version: int, identity: str, codes: Int64Array
 ) -> BoolArray:
     """Say for each code whether its rows, or their absence, are the same in `version` as in the manifest's.
 
@@ -29,10 +28,10 @@ def unchanged_codes(
         return np.ones(len(codes), dtype=np.bool_)
     nothing = np.zeros(len(codes), dtype=np.bool_)
     try:
-        other = manifests.load(table, version)
+        other = manifests.load(place, version)
         if identity != other.identity:
             return nothing
-        other_entries = read_index(table, other)
+        other_entries = read_index(place, other)
     except (FileNotFoundError, MasterNotFoundError, CorruptTableError):
         return nothing
     if not other.schema.equals(manifest.schema) or other.key != manifest.key:

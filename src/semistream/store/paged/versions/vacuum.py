@@ -5,27 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from io import FileIO
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from semistream.core import durable_files as files
 from semistream.core.durations import format_seconds, parse_seconds
 from semistream.core.errors import CorruptTableError, InvalidSettingError
 from semistream.store.paged.format import layout
 from semistream.store.paged.versions import manifest, pins
-from semistream.store.paged.versions.locks import taken_alone
 from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.new_version import NewVersion, check_sizes, names_of
 from semistream.store.paged.versions.page_index import read_index
+from semistream.store.places.place import Held, ObjectStatus, Place
 
 KEEP_FOR = "10 minutes"
 _LOCKED_AT_ONCE = 32
 
 
 def vacuum(
-    path: str | Path,
+    place: Place,
     keep_versions: int = 1,
     *,
     keep_for: float | str = KEEP_FOR,
@@ -45,21 +42,20 @@ def vacuum(
         raise InvalidSettingError(f"keep_versions is {keep_versions}: at least the current version must stay.")
     keep_seconds = parse_seconds(keep_for)
     pin_seconds = None if pins_older_than is None else parse_seconds(pins_older_than)
-    directory = Path(path)
-    with NewVersion(directory):
+    with NewVersion(place):
         moment = time.time() if now is None else now
-        manifest.current(directory)
-        gone = {} if pin_seconds is None else pins.pins_of_gone(directory, pin_seconds, now=moment)
-        task = _Vacuum(directory, moment)
+        manifest.current(place)
+        gone = {} if pin_seconds is None else pins.pins_of_gone(place, pin_seconds, now=moment)
+        task = _Vacuum(place, moment)
         task.keep_newest(keep_versions)
         task.keep_recent(keep_seconds)
         task.keep(also_keep, "asked for")
         task.keep_pinned(besides=gone)
         if task.has_work or gone:
             task.check()
-            pins.let_go(gone.values())
+            pins.let_go(place, gone)
             task.remove()
-        pins.remove_half_written(directory, now=moment)
+        pins.remove_half_written(place, now=moment)
         return {
             "versions": sorted(task.removed),
             "files": task.removed_files,
@@ -72,7 +68,7 @@ def vacuum(
 
 @dataclass
 class _Vacuum:
-    directory: Path
+    place: Place
     now: float
     reasons: dict[int, list[str]] = field(default_factory=dict)
     """By version why it stays."""
@@ -81,7 +77,7 @@ class _Vacuum:
     freed_bytes: int = 0
 
     def __post_init__(self) -> None:
-        self.known = manifest.readable(self.directory)
+        self.known = manifest.readable(self.place)
         self._whole: set[int] = set()
 
     def keep(self, versions: Iterable[int], reason: str) -> None:
@@ -101,15 +97,16 @@ class _Vacuum:
     def keep_recent(self, seconds: float) -> None:
         """Keep what was current a moment ago: somebody may have found it and not yet said so."""
         numbers = list(self.known)
+        statuses = self.place.statuses([layout.manifest_name(number) for number in numbers[1:]])
         for version, successor in pairwise(numbers):
-            status = files.status_of(self.directory / layout.manifest_name(successor))
-            age = self.now - status.st_mtime if status is not None else 0.0
+            status = statuses.get(layout.manifest_name(successor))
+            age = self.now - status.modified if status is not None else 0.0
             if age < seconds:
                 self.keep([version], f"current until {format_seconds(max(0.0, age))} ago")
 
     def keep_pinned(self, besides: Collection[str] = ()) -> None:
         """Keep what the newest pins of queries name."""
-        for pin in pins.pins_of(self.directory, now=self.now, besides=besides):
+        for pin in pins.pins_of(self.place, now=self.now, besides=besides):
             age = format_seconds(pin.age_seconds)
             self.keep([pin.version], f"pinned by query {pin.owner}, batch {pin.batch}, {age} ago")
 
@@ -119,7 +116,7 @@ class _Vacuum:
         named = {
             name for described in self.known.values() if isinstance(described, Manifest) for name in names_of(described)
         }
-        unnamed = [name for name in files.names_in(self.directory) if layout.number_of(name) and name not in named]
+        unnamed = [name for name in self.place.names() if _may_be_left(name) and name not in named]
         return bool(unnamed) or len(self.reasons) < len(self.known)
 
     def check(self) -> None:
@@ -129,8 +126,8 @@ class _Vacuum:
             try:
                 if not isinstance(described, Manifest):
                     raise described
-                read_index(self.directory, described)
-                check_sizes(self.directory, described.files)
+                read_index(self.place, described)
+                check_sizes(self.place, described.files)
             except (CorruptTableError, FileNotFoundError) as error:
                 raise CorruptTableError(
                     f"Nothing more was removed, because version {version} is to stay "
@@ -145,20 +142,30 @@ class _Vacuum:
         for start in range(0, len(doomed), _LOCKED_AT_ONCE):
             self._remove_manifests(doomed[start : start + _LOCKED_AT_ONCE])
         # The manifests must be gone before their files are: a version exists in whole or not at all.
-        files.sync_directory(self.directory)
+        self.place.settle()
         kept = [self.known[version] for version in self.reasons]
         used = {name for described in kept if isinstance(described, Manifest) for name in names_of(described)}
-        for name in sorted(set(files.names_in(self.directory)) - used):
-            if layout.number_of(name):
-                self._unlink(name)
+        unused = [name for name in sorted(set(self.place.names()) - used) if _may_be_left(name)]
+        statuses = self.place.statuses(unused)
+        gone = [self.known[version] for version in self.removed]
+        named_before = {name for described in gone if isinstance(described, Manifest) for name in names_of(described)}
+        for name in unused:
+            status = statuses.get(name)
+            # A writer that is at work may name in a moment what no version has named yet.
+            if status is not None and (name in named_before or self._is_left_over(status)):
+                self.place.remove(name)
+                self.freed_bytes += status.size_bytes
                 self.removed_files.append(name)
+
+    def _is_left_over(self, status: ObjectStatus) -> bool:
+        return self.now - status.modified >= self.place.leftover_seconds
 
     def _remove_manifests(self, doomed: Sequence[int]) -> None:
         """Remove manifests that nobody has leased and no pin names; see the protocol in `pins.py`."""
-        locked: dict[int, FileIO] = {}
+        locked: dict[int, Held] = {}
         try:
             for version in doomed:
-                held = taken_alone(self.directory / layout.manifest_name(version))
+                held = self.place.taken_alone(layout.manifest_name(version))
                 if held is None:
                     self.keep([version], "being read")
                 else:
@@ -172,9 +179,13 @@ class _Vacuum:
                     self.removed.add(version)
         finally:
             for held in locked.values():
-                held.close()
+                held.release()
 
     def _unlink(self, name: str) -> None:
-        status = files.status_of(self.directory / name)
-        files.remove(self.directory / name)
-        self.freed_bytes += status.st_size if status is not None else 0
+        status = self.place.status(name)
+        self.place.remove(name)
+        self.freed_bytes += status.size_bytes if status is not None else 0
+
+
+def _may_be_left(name: str) -> bool:
+    return bool(layout.number_of(name)) or name.startswith(layout.TEMPORARY_PREFIX)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core import durable_files as files
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
-from semistream.store.paged.format.layout import TEMPORARY_PREFIX
 from semistream.store.paged.format.page import decode
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.versions.manifest import Manifest, TableFile
@@ -26,6 +23,8 @@ from semistream.store.paged.write.packing import codes_of
 from semistream.store.paged.write.row_sources import Source, open_source
 from semistream.store.paged.write.sorting import ExternalSort, Run, piece_bytes_for
 from semistream.store.paged.write.writer import PageWriter
+from semistream.store.places.choice import PlaceOrAddress, place_of
+from semistream.store.places.place import NewObject
 
 PAGE_BYTES, PAGE_BYTES_OF_SMALL_TABLES = 8192, 4096
 _SMALL_TABLE_BYTES = 1 << 30
@@ -35,7 +34,7 @@ LARGEST_TARGET_BYTES = 64 << 20
 
 def build(
     data: Any,
-    path: str | Path,
+    where: PlaceOrAddress,
     key: str | Sequence[str],
     *,
     page_bytes: int | None = None,
@@ -43,7 +42,7 @@ def build(
     memory: int | str = "256MB",
     progress: Progress | None = None,
 ) -> int:
-    """Write all rows of `data` as the next version of the table at `path` and return its number.
+    """Write all rows of `data` as the next version of the table at a place and return its number.
 
     Rows may come in any order and be far larger than `memory`; rows that come sorted by key are written at once. The
     version before stays current until the new one is complete, and readable until it is vacuumed. Without `page_bytes`
@@ -53,7 +52,7 @@ def build(
     memory_bytes = parse_bytes(memory)
     source = open_source(data)
     layout = RowLayout(source.schema, (key,) if isinstance(key, str) else key)
-    with NewVersion(Path(path), create=True) as version:
+    with NewVersion(place_of(where), create=True) as version:
         task = _Build(version, layout, source, page_bytes, on_duplicate, memory_bytes, progress or silent)
         pages = task.run()
         unique = not pages.kept_duplicates
@@ -95,19 +94,49 @@ def check_page_bytes(page_bytes: int | None) -> None:
 
 
 def write_pages(
-    path: Path, layout: RowLayout, page_bytes: int, on_duplicate: str, batches: Iterable[pa.RecordBatch]
+    target: NewObject, layout: RowLayout, page_bytes: int, on_duplicate: str, batches: Iterable[pa.RecordBatch]
 ) -> WrittenPages:
     """Write sorted coded rows into a new data file, or leave no file behind if that fails."""
-    filtering = DuplicateFilter(layout, on_duplicate)
-    writer = PageWriter(path, layout, page_bytes)
-    try:
-        for rows in filtering.filtered(batches):
-            writer.add(rows)
-        file = writer.finish()
-    except BaseException:
-        writer.discard()
-        raise
-    return WrittenPages(file, writer.index(0), filtering.kept_duplicates)
+    return _UnfinishedPages(target, layout, page_bytes, on_duplicate, batches).finished()
+
+
+class _UnfinishedPages:
+    """Sorted coded rows in a new data file that is not yet there for good; on an error no file is left behind."""
+
+    def __init__(
+        self,
+        target: NewObject,
+        layout: RowLayout,
+        page_bytes: int,
+        on_duplicate: str,
+        batches: Iterable[pa.RecordBatch],
+    ) -> None:
+        self._filtering = DuplicateFilter(layout, on_duplicate)
+        self._writer = PageWriter(target, layout, page_bytes)
+        try:
+            for rows in self._filtering.filtered(batches):
+                self._writer.add(rows)
+        except BaseException:
+            self._writer.discard()
+            raise
+
+    def finished(self) -> WrittenPages:
+        """Make the file last."""
+        try:
+            file = self._writer.finish()
+        except BaseException:
+            self._writer.discard()
+            raise
+        return WrittenPages(file, self._writer.index(0), self._filtering.kept_duplicates)
+
+    def set_aside(self, label: str) -> tuple[NewObject, PageIndex]:
+        """Return the pages as a temporary object, and where they lie in it."""
+        try:
+            written = self._writer.write_rest().set_aside(label)
+        except BaseException:
+            self._writer.discard()
+            raise
+        return written, self._writer.index(0)
 
 
 def commit_build(
@@ -133,7 +162,7 @@ def commit_build(
         index=TableFile("", 0),
         files=tuple(files),
     )
-    return version.commit(described, index)
+    return version.commit(described, index, replaces_all=True)
 
 
 class _Build:
@@ -163,17 +192,16 @@ class _Build:
         arriving = self._arriving()
         pages = self._written(self._sorted_start(arriving))
         if self._unsorted is None:
-            return pages
+            return pages.finished()
         # What has been written is sorted, but more follows that belongs between: it becomes the first run of a sort.
-        prefix = self._version.directory / f"{TEMPORARY_PREFIX}{self._version.token}-sorted"
-        files.rename(self._version.data_path, prefix)
-        sort = ExternalSort(self._version.directory, self._version.token, self._layout.coded_schema, self._memory_bytes)
+        token = self._version.token
+        sort = ExternalSort(self._version.place, token, self._layout.coded_schema, self._memory_bytes)
         try:
-            sort.adopt(self._as_run(prefix, pages.index))
+            sort.adopt(self._as_run(*pages.set_aside(f"{token}-sorted")))
             sort.add(self._unsorted)
             for rows in arriving:
                 sort.add(rows)
-            return self._written(self._counted(sort.sorted_rows()))
+            return self._written(self._counted(sort.sorted_rows())).finished()
         finally:
             sort.close()
 
@@ -208,13 +236,14 @@ class _Build:
             self._progress("writing", done, self._read_count)
             yield rows
 
-    def _written(self, batches: Iterator[pa.RecordBatch]) -> WrittenPages:
+    def _written(self, batches: Iterator[pa.RecordBatch]) -> _UnfinishedPages:
         # The size of pages is known with the first rows.
         first = next(batches, None)
         rest = batches if first is None else chain([first], batches)
-        return write_pages(self._version.data_path, self._layout, self.page_bytes, self._on_duplicate, rest)
+        target = self._version.place.new_object(self._version.data_name)
+        return _UnfinishedPages(target, self._layout, self.page_bytes, self._on_duplicate, rest)
 
-    def _as_run(self, path: Path, index: PageIndex) -> Run:
+    def _as_run(self, written: NewObject, index: PageIndex) -> Run:
         """Return a data file as a run of blocks of many pages."""
         piece_bytes = piece_bytes_for(self._memory_bytes)
         ends = (index.offsets + index.lengths).tolist()
@@ -225,7 +254,7 @@ class _Build:
             if end - starts[0] >= piece_bytes or end == ends[-1]:
                 blocks.append((starts[0], end - starts[0], [start - starts[0] for start in starts]))
                 starts = []
-        return Run(path, files.open_to_read(path), blocks, self._read_pages)
+        return Run(written, blocks, self._read_pages)
 
     def _read_pages(self, buffer: pa.Buffer, starts: list[int]) -> pa.RecordBatch:
         rows = pa.concat_batches(decode(buffer, starts, self._layout.page_schema))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.store.paged.format import layout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
-from semistream.store.paged.versions.new_version import NewVersion
+from semistream.store.paged.versions.new_version import NewVersion, repeated
 from semistream.store.paged.versions.page_index import PageIndex, address
 from semistream.store.paged.write.coding import Progress, silent
 from semistream.store.paged.write.writer import AppendFile
+from semistream.store.places.choice import PlaceOrAddress, place_of
+from semistream.store.places.place import Place
 
 _TIER_FILES = 8
 """So many files of about one size are copied into one."""
@@ -68,18 +69,22 @@ def copy_pages(old: PagedFileStore, pages: Int64Array, target: AppendFile, file_
     return replace(entries, addresses=address(file_number, offsets))
 
 
-def compact(path: str | Path, *, progress: Progress | None = None) -> int:
+def compact(where: PlaceOrAddress, *, progress: Progress | None = None) -> int:
     """Copy all pages of the current version into one file, in their order, as the next version; return its number.
 
     Rows and pages stay as they are, so that nothing that was cached becomes invalid. A table that is in one file
     without a gap stays at its version.
     """
-    report = progress or silent
-    with NewVersion(Path(path)) as version, PagedFileStore(path) as old:
+    place = place_of(where)
+    return repeated(place, lambda: _compact(place, progress or silent))
+
+
+def _compact(place: Place, report: Progress) -> int:
+    with NewVersion(place) as version, PagedFileStore(place, version=version.base) as old:
         if _is_compact(old):
             return old.version
         report("compacting", 0, old.page_count)
-        target = AppendFile(version.data_path)
+        target = AppendFile(place.new_object(version.data_name))
         try:
             target.append(layout.encode_header(layout.PAGES_MAGIC, layout.FileHeader()))
             index = copy_pages(old, np.arange(old.page_count), target, 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,11 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.budget import parse_bytes
+from semistream.core.errors import SchemaDriftError
+from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.manifest import Manifest, TableFile
-from semistream.store.paged.versions.new_version import NewVersion
+from semistream.store.paged.versions.new_version import NewVersion, repeated
 from semistream.store.paged.versions.page_index import PageIndex, joined
 from semistream.store.paged.write.changes import Changes, aligned_changes, dropped_rows, parted_by_pages
 from semistream.store.paged.write.coding import (
@@ -32,10 +33,12 @@ from semistream.store.paged.write.packing import codes_of
 from semistream.store.paged.write.row_sources import open_source
 from semistream.store.paged.write.sorting import ExternalSort, piece_bytes_for
 from semistream.store.paged.write.writer import AppendFile, PageWriter
+from semistream.store.places.choice import PlaceOrAddress, place_of
+from semistream.store.places.place import Place
 
 
 def merge(
-    path: str | Path,
+    where: PlaceOrAddress,
     upserts: Any = None,
     deletes: Any = None,
     *,
@@ -49,12 +52,19 @@ def merge(
     that changes nothing makes no version.
     """
     memory_bytes = parse_bytes(memory)
-    with NewVersion(Path(path)) as version, PagedFileStore(path) as old, ExitStack() as cleanup:
+    place, report = place_of(where), progress or silent
+    with ExitStack() as cleanup:
         # Half of the memory sorts the upserts, half the deletes; the merge itself comes after both.
-        arriving = ArrivingChanges(version, old, memory_bytes // 2, progress or silent, cleanup)
-        filtering = DuplicateFilter(old.layout, "all" if old.manifest.on_duplicate == "all" else "latest")
-        changes = arriving.upserts(upserts), arriving.deletes(deletes)
-        return apply_changes(version, old, filtering, *changes, memory_bytes, progress or silent)
+        arriving = ArrivingChanges(place, memory_bytes // 2, report, cleanup)
+
+        def attempt() -> int:
+            with NewVersion(place) as version, PagedFileStore(place, version=version.base) as old:
+                arriving.are_for(old.layout, version.token)
+                filtering = DuplicateFilter(old.layout, "all" if old.manifest.on_duplicate == "all" else "latest")
+                changes = arriving.upserts(upserts), arriving.deletes(deletes)
+                return apply_changes(version, old, filtering, *changes, memory_bytes, report)
+
+        return repeated(place, attempt)
 
 
 def apply_changes(
@@ -67,7 +77,7 @@ def apply_changes(
     progress: Progress,
 ) -> int:
     """Write the pages that sorted coded changes touch, commit them, and return the number of the version."""
-    writer = PageWriter(version.data_path, old.layout, old.manifest.page_bytes)
+    writer = PageWriter(version.place.new_object(version.data_name), old.layout, old.manifest.page_bytes)
     try:
         task = _Merge(old, writer, progress)
         for changes in aligned_changes(filtering.filtered(upserts), whole_codes(deletes)):
@@ -79,7 +89,7 @@ def apply_changes(
             writer.discard()
             return old.version
         described, index = _merged(old, task.rewritten, writer, written)
-        if described.files and described.files[-1].name == written.path.name:
+        if described.files and described.files[-1].name == written.name:
             written.finish()
         else:
             writer.discard()
@@ -107,59 +117,92 @@ def _merged(
     if writer.row_count:
         index = joined(index, writer.index(len(files)))
     if copied.any():
-        copies[written.path.name] = written.size_bytes
+        copies[written.name] = written.size_bytes
         index = joined(index, copy_pages(old, np.flatnonzero(copied), written, len(files)))
     if writer.row_count or copied.any():
-        files.append(TableFile(written.path.name, written.size_bytes))
+        files.append(TableFile(written.name, written.size_bytes))
     return replace(manifest, files=tuple(files), copied=copies), index
 
 
 class ArrivingChanges:
-    """Opens and sorts the changes; their columns are checked before anything is written."""
+    """Opens and sorts the changes; their columns are checked before anything is written.
 
-    def __init__(
-        self, version: NewVersion, old: PagedFileStore, memory_bytes: int, progress: Progress, cleanup: ExitStack
-    ) -> None:
-        self._version = version
-        self._layout = old.layout
+    Where writers race, what was sorted for the first attempt is used again for the others.
+    """
+
+    def __init__(self, place: Place, memory_bytes: int, progress: Progress, cleanup: ExitStack) -> None:
+        self._place = place
         self._memory_bytes = memory_bytes
         self._piece_bytes = piece_bytes_for(memory_bytes)
         self._progress = progress
         self._cleanup = cleanup
+        self._token = ""
+        self._layout: RowLayout | None = None
+        self._sorted: dict[str, SortedChanges] = {}
 
-    def upserts(self, data: Any) -> Iterator[pa.RecordBatch]:
+    def are_for(self, layout: RowLayout, token: str) -> None:
+        """Say which rows they are; must be called first, and raises an error if that changes."""
+        if self._layout is None:
+            self._layout, self._token = layout, token
+        elif not self._layout.schema.equals(layout.schema) or self._layout.key != layout.key:
+            raise SchemaDriftError(
+                f"Another writer gave {self._place.shown()} other columns meanwhile: look at them and merge again."
+            )
+
+    def upserts(self, data: Any) -> Iterable[pa.RecordBatch]:
         """Return the coded rows to insert or replace, sorted when the first one is asked for."""
         if data is None:
-            return iter(())
-        source = open_source(data)
-        check_columns(self._layout, source.schema)
-        rows = coded_rows(self._layout, source, self._piece_bytes)
-        return self._sorted(rows, self._layout.coded_schema, "upserts", source.row_count)
+            return ()
+        if "upserts" not in self._sorted:
+            assert self._layout is not None
+            source = open_source(data)
+            check_columns(self._layout, source.schema)
+            rows = coded_rows(self._layout, source, self._piece_bytes)
+            self._sort("upserts", rows, self._layout.coded_schema, source.row_count)
+        return self._sorted["upserts"]
 
-    def deletes(self, data: Any) -> Iterator[pa.RecordBatch]:
+    def deletes(self, data: Any) -> Iterable[pa.RecordBatch]:
         """Return the codes and keys to delete, sorted when the first one is asked for."""
         if data is None:
-            return iter(())
-        source = open_source(data)
-        schema = delete_schema(self._layout, source.schema)
-        rows = coded_deletes(self._layout, source, schema, self._piece_bytes)
-        return self._sorted(rows, schema, "deletes", source.row_count)
+            return ()
+        if "deletes" not in self._sorted:
+            assert self._layout is not None
+            source = open_source(data)
+            schema = delete_schema(self._layout, source.schema)
+            rows = coded_deletes(self._layout, source, schema, self._piece_bytes)
+            self._sort("deletes", rows, schema, source.row_count)
+        return self._sorted["deletes"]
 
-    def _sorted(
-        self, rows: Iterator[pa.RecordBatch], schema: pa.Schema, what: str, total: int | None
-    ) -> Iterator[pa.RecordBatch]:
-        sort = ExternalSort(self._version.directory, f"{self._version.token}-{what}", schema, self._memory_bytes)
+    def _sort(self, what: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema, total: int | None) -> None:
+        sort = ExternalSort(
+            self._place,
+            f"{self._token}-{what}",
+            schema,
+            self._memory_bytes,
+            repeatable=self._place.max_attempts > 1,
+        )
         self._cleanup.callback(sort.close)
+        self._sorted[what] = SortedChanges(sort, self._reported(rows, what, total))
 
-        def rows_in_order() -> Iterator[pa.RecordBatch]:
-            done = 0
-            for piece in rows:
-                done += piece.num_rows
-                self._progress(f"reading {what}", done, total)
-                sort.add(piece)
-            yield from sort.sorted_rows()
+    def _reported(self, rows: Iterator[pa.RecordBatch], what: str, total: int | None) -> Iterator[pa.RecordBatch]:
+        done = 0
+        for piece in rows:
+            done += piece.num_rows
+            self._progress(f"reading {what}", done, total)
+            yield piece
 
-        return rows_in_order()
+
+class SortedChanges(Iterable[pa.RecordBatch]):
+    """Coded rows in order; sorted when they are first asked for."""
+
+    def __init__(self, sort: ExternalSort, rows: Iterator[pa.RecordBatch]) -> None:
+        self._sort = sort
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for piece in self._rows:
+            self._sort.add(piece)
+        yield from self._sort.sorted_rows()
 
 
 class _Merge:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core import durable_files as files
 from semistream.core.arrays import Int64Array
-from semistream.store.paged.format.layout import TEMPORARY_PREFIX
 from semistream.store.paged.format.page import decode, encode
 from semistream.store.paged.write.packing import codes_of
 from semistream.store.paged.write.writer import AppendFile
+from semistream.store.places.place import NewObject, Place
 
 _FAN_IN = 64
 _LARGEST_RUN_BYTES = 1 << 30  # Arrow strings have 32-bit offsets, so that a run must stay below 2 GB.
@@ -30,18 +29,13 @@ class Run:
 
     def __init__(
         self,
-        path: Path,
-        descriptor: int,
+        written: NewObject,
         blocks: list[tuple[int, int, list[int]]],
         read_rows: Callable[[pa.Buffer, list[int]], pa.RecordBatch],
-        *,
-        temporary: bool = True,
     ) -> None:
-        self._path = path
-        self._descriptor = descriptor
+        self._written = written
         self._blocks = blocks
         self._read_rows = read_rows
-        self._temporary = temporary
         self._next = 0
 
     @property
@@ -54,28 +48,32 @@ class Run:
         offset, length, starts = self._blocks[self._next]
         self._next += 1
         buffer = pa.allocate_buffer(length)
-        if files.read_into(self._descriptor, memoryview(buffer).cast("B"), offset) < length:
-            raise OSError(f"{self._path} lost bytes while it was in use")
+        if files.read_into(self._written.descriptor, memoryview(buffer).cast("B"), offset) < length:
+            raise OSError(f"{self._written.name} lost bytes while it was in use")
         return self._read_rows(buffer, starts)
 
+    def rewind(self) -> None:
+        """Begin with the first block again."""
+        self._next = 0
+
     def close(self) -> None:
-        """Close the file, and remove it if it is temporary."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            files.close(descriptor)
-            if self._temporary:
-                files.remove_if_possible(self._path)
+        """Remove what is on the disk."""
+        self._written.discard()
 
 
 class ExternalSort:
     """Takes coded rows in any order and gives them back by ascending code; rows of one code keep their order.
 
-    Holds at most about `memory_bytes`; what does not fit goes to temporary files in `directory`.
+    Holds at most about `memory_bytes`; what does not fit goes to temporary files. With `repeatable` everything does,
+    and all rows may be asked for again.
     """
 
-    def __init__(self, directory: Path, token: str, schema: pa.Schema, memory_bytes: int) -> None:
-        self._directory = directory
+    def __init__(
+        self, place: Place, token: str, schema: pa.Schema, memory_bytes: int, *, repeatable: bool = False
+    ) -> None:
+        self._place = place
         self._token = token
+        self._repeatable = repeatable
         self._schema = schema
         self._run_bytes = min(memory_bytes // 3, _LARGEST_RUN_BYTES)
         self._piece_bytes = piece_bytes_for(memory_bytes)
@@ -96,11 +94,13 @@ class ExternalSort:
         self._runs.append(run)
 
     def sorted_rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in order; may be called once."""
-        if not self._runs:
+        """Yield all rows in order; may be called once, unless it is repeatable."""
+        if not self._runs and not self._repeatable:
             yield from self._sorted_held()
             return
         self._spill()
+        for run in self._runs:
+            run.rewind()
         while len(self._runs) > _FAN_IN:
             groups = [self._runs[start : start + _FAN_IN] for start in range(0, len(self._runs), _FAN_IN)]
             self._runs = [self._merged_run(group) if len(group) > 1 else group[0] for group in groups]
@@ -149,8 +149,8 @@ class ExternalSort:
 
     def _written(self, rows: Iterable[pa.RecordBatch]) -> Run:
         self._run_count += 1
-        path = self._directory / f"{TEMPORARY_PREFIX}{self._token}-run-{self._run_count}"
-        file = AppendFile(path)
+        written = self._place.scratch(f"{self._token}-run-{self._run_count}")
+        file = AppendFile(written)
         try:
             blocks: list[tuple[int, int, list[int]]] = []
             for piece in rows:
@@ -160,7 +160,7 @@ class ExternalSort:
         except BaseException:
             file.discard()
             raise
-        return Run(path, file.descriptor, blocks, self._read_block)
+        return Run(written, blocks, self._read_block)
 
     def _read_block(self, buffer: pa.Buffer, starts: list[int]) -> pa.RecordBatch:
         return decode(buffer, starts, self._schema)[0]

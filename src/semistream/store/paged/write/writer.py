@@ -5,12 +5,10 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections.abc import Iterable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core import durable_files as files
 from semistream.core.arrays import BoolArray
 from semistream.core.errors import RowTooLargeError
 from semistream.store.paged.format import layout
@@ -19,17 +17,18 @@ from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.versions.manifest import TableFile
 from semistream.store.paged.versions.page_index import PageIndex, address
 from semistream.store.paged.write.packing import PagePacker
+from semistream.store.places.place import NewObject
 
 _FLUSH_BYTES = 1 << 20
 
 
 class AppendFile:
-    """A new file that blocks of bytes are appended to, by few large writes."""
+    """A new object that blocks of bytes are appended to, by few large writes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, target: NewObject) -> None:
+        self._target = target
+        self.name = target.name
         self.size_bytes = 0
-        self.descriptor = files.open_new(path)
         self._pending: list[bytes | memoryview] = []
         self._pending_bytes = 0
 
@@ -44,40 +43,40 @@ class AppendFile:
         return offset
 
     def flush(self) -> None:
-        """Hand all blocks to the system."""
+        """Hand all blocks over."""
         if self._pending:
-            files.write_all(self.descriptor, b"".join(self._pending))
+            self._target.write(b"".join(self._pending))
             self._pending.clear()
             self._pending_bytes = 0
 
     def finish(self) -> TableFile:
-        """Force the file to the disk, close it and return its entry for the manifest."""
+        """Make the object last, close it and return its entry for the manifest."""
         self.flush()
-        files.sync(self.descriptor)
-        self.close()
-        return TableFile(self.path.name, self.size_bytes)
+        self._target.finish()
+        return TableFile(self.name, self.size_bytes)
+
+    def set_aside(self, label: str) -> NewObject:
+        """Return what was appended as a temporary object; nothing more must be appended."""
+        self.flush()
+        return self._target.set_aside(label)
 
     def close(self) -> None:
-        """Close the file without flushing it."""
-        descriptor, self.descriptor = self.descriptor, -1
-        if descriptor >= 0:
-            files.close(descriptor)
+        """Close the object without flushing it."""
+        self._target.close()
 
     def discard(self) -> None:
-        """Close and remove the file."""
-        self.close()
-        files.remove_if_possible(self.path)
+        """Close and remove the object."""
+        self._target.discard()
 
 
 class PageWriter:
     """Packs sorted coded rows into pages of one new data file and remembers where they are."""
 
-    def __init__(self, path: Path, row_layout: RowLayout, page_bytes: int) -> None:
-        self.path = path
+    def __init__(self, target: NewObject, row_layout: RowLayout, page_bytes: int) -> None:
         self.row_count = 0
         self._page_bytes = page_bytes
         self._packer = PagePacker(row_layout, page_bytes)
-        self._file = AppendFile(path)
+        self._file = AppendFile(target)
         self._file.append(layout.encode_header(layout.PAGES_MAGIC, layout.FileHeader()))
         self._entries = array("q")
 
@@ -91,7 +90,7 @@ class PageWriter:
         return self._file
 
     def finish(self) -> TableFile:
-        """Write what is left, force the file to the disk and return its entry for the manifest."""
+        """Write what is left, make the file last and return its entry for the manifest."""
         return self.write_rest().finish()
 
     def close(self) -> None:

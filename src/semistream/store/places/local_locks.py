@@ -16,13 +16,12 @@ import zlib
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from semistream.core import durable_files as files
 from semistream.core.errors import ConcurrentWriteError, SemistreamError
 from semistream.core.file_system import system
-from semistream.store.paged.format.layout import LOCK_NAME, manifest_name
+from semistream.store.places.place import Held, Lease, WriterTurn
 
 _HELD_BY_OTHERS = (errno.EWOULDBLOCK, errno.EACCES)
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
@@ -30,15 +29,15 @@ _PAUSE_SECONDS = 0.01
 _PATIENCE_SECONDS = 10.0
 
 
-class WriterLock:
+class FolderTurn(WriterTurn):
     """Keeps a second writer away from a table while the first one works.
 
     The file that is locked also remembers the highest number that a version was given, so that a number is not used
     twice even if the newest manifest was removed.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._path = directory / LOCK_NAME
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: FileIO | None = None
 
     def __enter__(self) -> Self:
@@ -54,9 +53,8 @@ class WriterLock:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def release(self) -> None:
+        """Let the next writer begin."""
         _close(self._file)
 
     def __del__(self) -> None:
@@ -81,8 +79,11 @@ class WriterLock:
         files.write_all_at(self._descriptor, b"%b %08x\n" % (text, zlib.crc32(text)), 0)
         files.sync(self._descriptor)
 
+    def note_commit(self, number: int) -> None:
+        """Do nothing: the names in the folder tell which version is the newest."""
 
-class Lease:
+
+class FileLease(Lease):
     """Keeps a version from being vacuumed while somebody reads it: a shared lock on its manifest.
 
     A vacuum locks a manifest for itself before it removes it. Whoever gets the lease after that finds that the manifest
@@ -90,9 +91,9 @@ class Lease:
     nothing, and only the time for which a vacuum keeps old versions protects readers.
     """
 
-    def __init__(self, table: Path, version: int) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: FileIO | None = None
-        path = table / manifest_name(version)
         self._file = FileIO(files.open_to_read(path))
         try:
             _lock_shared(self._file.fileno(), path)
@@ -109,20 +110,27 @@ class Lease:
         assert self._file is not None
         return files.content_of(self._file.fileno())
 
+    def still_there(self) -> bool:
+        """Say whether the manifest has its name; a vacuum that honours locks cannot have begun to remove it."""
+        return files.status_of(self._path) is not None
+
     def release(self) -> None:
         """Let the version go."""
         _close(self._file)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
     def __del__(self) -> None:
         self.release()
+
+
+class LockedFile(Held):
+    """A file with a lock that nobody shares."""
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        """Unlock and close the file."""
+        self._file.close()
 
 
 def taken_alone(path: Path) -> FileIO | None:

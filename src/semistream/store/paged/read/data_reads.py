@@ -1,0 +1,24 @@
+"""Brings stretches of the data files of a version into memory, as their place allows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from semistream.core.arrays import Int64Array, UInt8Array
+
+
+class DataReads(ABC):
+    """The data files of a version, open for reading; may be called from several threads."""
+
+    transit_bytes = 0
+    """The memory that a read takes besides what it fills."""
+    serves_loops = False
+    """Whether compiled loops may read from descriptors that it lends, any file with any other."""
+
+    @abstractmethod
+    def fetch(self, extents: Int64Array, memory: UInt8Array) -> None:
+        """Read extents, each (address, length, position in `memory`); bytes behind the end of a file may be missing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what it holds; reads that have begun go on to their end."""

@@ -1,0 +1,22 @@
+"""Which place an address means."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+
+from semistream.store.address import LOCAL, Address, not_there
+from semistream.store.places.local_folder import LocalFolder
+from semistream.store.places.place import Place
+
+PlaceOrAddress: TypeAlias = Place | Address | str | os.PathLike[str]
+
+
+def place_of(where: PlaceOrAddress) -> Place:
+    """Return the place at an address, or the place that is given."""
+    if isinstance(where, Place):
+        return where
+    address = Address.of(where)
+    if address.scheme != LOCAL:
+        raise not_there(address.scheme)
+    return LocalFolder(address.path)

@@ -1,0 +1,229 @@
+"""The contract of a place: where the objects of a table are, and what may be relied on there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from semistream.core.arrays import Int64Array, UInt8Array
+from semistream.store.saved_rows import NewRows
+
+NO_LIMIT = 1 << 62
+TEMPORARY_PREFIX = "tmp-"
+"""What the names of objects begin with that no version ever names."""
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What a place can do beyond the contract."""
+
+    locks_writers: bool
+    """One writer works at a time and a second one is sent away; else they race, and who loses begins again."""
+    lends_descriptors: bool
+    """Objects are files of the operating system, so that compiled loops may read them."""
+    lists_cheaply: bool
+    """To list names costs no more than to read a small object."""
+
+
+@dataclass(frozen=True)
+class ObjectStatus:
+    """How large an object is and when it was written, in seconds since 1970."""
+
+    size_bytes: int
+    modified: float
+
+
+class NewObject(ABC):
+    """An object that is being written and has no name that a reader would find, or no content yet.
+
+    Blocks go to a file of this machine, so that what was written can be read back before it is finished.
+    """
+
+    name: str
+    descriptor: int
+    """Of the file that has what was written so far; -1 once it is closed."""
+
+    @abstractmethod
+    def write(self, data: bytes | memoryview) -> None:
+        """Append all of these bytes."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Make all that was written last, under its name, and close it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what it holds; what is not finished need not last."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Close it and leave nothing behind, as far as that is possible."""
+
+    @abstractmethod
+    def set_aside(self, label: str) -> NewObject:
+        """Return what was written so far as a temporary object, which is never finished; this one must not be used."""
+
+
+class Held(ABC):
+    """Something that is held until it is released or forgotten."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Let it go; may be called again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class Lease(Held):
+    """Keeps an object from being removed by whoever asks with `taken_alone` first."""
+
+    @abstractmethod
+    def content(self) -> bytes:
+        """Return all bytes of the object."""
+
+    @abstractmethod
+    def still_there(self) -> bool:
+        """Say whether the object is there and nobody has begun to remove it.
+
+        What was put before this is asked is seen by everybody who begins to remove the object after it.
+        """
+
+
+class WriterTurn(Held):
+    """The right to write the next version, where writers do not race; and the highest number that was given."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Begin; raises ConcurrentWriteError if another writer is at work and writers do not race."""
+
+    @abstractmethod
+    def highest_number(self) -> int | None:
+        """Return the highest number that a version was given; None if nobody has noted one that can be read."""
+
+    @abstractmethod
+    def note_number(self, number: int) -> None:
+        """Remember that a version is being given this number; must come before the version exists."""
+
+    @abstractmethod
+    def note_commit(self, number: int) -> None:
+        """Remember that the version of this number exists, so that it is found quickly."""
+
+
+class Place(ABC):
+    """Objects by name; a name may lie in a folder, as in "pins/query/7.json".
+
+    Cheap to make; may be used from several threads. An object that is there is complete. Errors of the place itself are
+    OSError or SemistreamError; that an object is missing is FileNotFoundError.
+    """
+
+    promises: Promises
+    max_attempts = 1
+    """How often a writer that lost a race begins again."""
+    leftover_seconds = 0.0
+    """What no version names may be removed at this age; 0 where a writer's turn shows that nobody needs it."""
+
+    @abstractmethod
+    def shown(self, name: str = "") -> str:
+        """Return how people call an object, or the place itself."""
+
+    @abstractmethod
+    def make(self, belongs: Callable[[str], bool], is_table: Callable[[str], bool]) -> None:
+        """Let a table begin here: the place is empty, or all names belong to tables, or there is a table already."""
+
+    @abstractmethod
+    def check_exists(self) -> None:
+        """Raise MasterNotFoundError if there cannot be a table here."""
+
+    @abstractmethod
+    def names(self, folder: str = "", *, starting: str = "") -> list[str]:
+        """Return the names in a folder that start with a text; none if there is no such folder inside the place.
+
+        Raises MasterNotFoundError if the place itself does not exist.
+        """
+
+    @abstractmethod
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder, sorted."""
+
+    @abstractmethod
+    def newest(self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]) -> int | None:
+        """Return the highest number of the objects that are numbered so; None if there is none."""
+
+    @abstractmethod
+    def status(self, name: str) -> ObjectStatus | None:
+        """Return what is known of an object; None if there is none."""
+
+    @abstractmethod
+    def statuses(self, names: Iterable[str]) -> dict[str, ObjectStatus]:
+        """Return what is known of those of these objects that are there; all are in the outermost folder."""
+
+    @abstractmethod
+    def read(self, name: str, *, max_bytes: int = NO_LIMIT) -> bytes:
+        """Return an object; nothing if it has more than `max_bytes`."""
+
+    @abstractmethod
+    def stream(self, name: str) -> BinaryIO:
+        """Return an object as a file that is read from its beginning."""
+
+    @abstractmethod
+    def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
+        """Put a complete object for good if its name is free, and say whether it was; `before` comes just before."""
+
+    @abstractmethod
+    def replace(self, name: str, write: Callable[[NewRows], None]) -> None:
+        """Put what is written in the place of an object, all of it or nothing; it may be gone after a power loss."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove an object; it does not matter if it is gone already."""
+
+    @abstractmethod
+    def remove_if_possible(self, name: str) -> None:
+        """Remove an object that does no harm if it stays."""
+
+    @abstractmethod
+    def settle(self, folder: str = "") -> None:
+        """Make sure that what was removed in a folder does not come back."""
+
+    @abstractmethod
+    def new_object(self, name: str) -> NewObject:
+        """Return a large object to write; its name must be free."""
+
+    @abstractmethod
+    def scratch(self, label: str) -> NewObject:
+        """Return a temporary object on this machine, which is never finished."""
+
+    @abstractmethod
+    def lease(self, name: str) -> Lease:
+        """Hold an object together with others; FileNotFoundError if it is gone."""
+
+    @abstractmethod
+    def taken_alone(self, name: str) -> Held | None:
+        """Begin to remove an object; None if somebody holds it."""
+
+    @abstractmethod
+    def turn(self) -> WriterTurn:
+        """Return the right to write, which must be entered."""
+
+    def open_descriptor(self, name: str, *, direct: bool = False) -> int:
+        """Return a descriptor of an object, where the place lends them; `direct` goes past the page cache."""
+        raise NotImplementedError
+
+    def read_ranges(self, name: str, extents: Int64Array, memory: UInt8Array) -> None:
+        """Read many stretches of an object, each (offset, length, position in `memory`), where it lends no descriptors.
+
+        Must bring all bytes or raise. Takes at most `transit_bytes` of memory besides.
+        """
+        raise NotImplementedError
+
+    transit_bytes = 0
+    """The memory that `read_ranges` takes besides what it fills."""
