@@ -75,7 +75,9 @@ class DatabaseTableContract(TableContract):
         name = self.address.split("table=")[1].split("&")[0]
         with self.server.connect() as connection, connection.cursor() as cursor:
             for row in rows.to_pylist():
-                cursor.execute(f"UPDATE {name} SET name = %s, price = %s WHERE id = %s", [row["name"], row["price"], row["id"]])
+                cursor.execute(
+                    f"UPDATE {name} SET name = %s, price = %s WHERE id = %s", [row["name"], row["price"], row["id"]]
+                )
         self.now += 3600
 
 

@@ -97,7 +97,9 @@ def parse_address(text: str) -> DatabaseAddress:
     host = options.get("host") or unquote(parts.hostname or "") or "localhost"
     database = unquote(parts.path.removeprefix("/"))
     if not database or "/" in database or parts.fragment:
-        raise InvalidSettingError(f"The address of a database names one database after its host: write it like {_LIKE}.")
+        raise InvalidSettingError(
+            f"The address of a database names one database after its host: write it like {_LIKE}."
+        )
     schema, table = _table(options)
     return DatabaseAddress(
         kind=kind,

@@ -66,9 +66,7 @@ class Database(ABC):
         """Return the rows with the lowest keys and those with the highest, so many of each."""
 
     @abstractmethod
-    def in_ranges(
-        self, key: Column, columns: Sequence[Column], lows: Int64Array, highs: Int64Array
-    ) -> pa.RecordBatch:
+    def in_ranges(self, key: Column, columns: Sequence[Column], lows: Int64Array, highs: Int64Array) -> pa.RecordBatch:
         """Return the rows whose keys are in one of these ranges, which include both ends and do not overlap."""
 
     @abstractmethod

@@ -128,9 +128,7 @@ class MysqlTable(Database):
 
         return self.sessions.run(read)
 
-    def _rows(
-        self, query: str, parameters: Sequence[Any], columns: Sequence[Column], times: int = 1
-    ) -> pa.RecordBatch:
+    def _rows(self, query: str, parameters: Sequence[Any], columns: Sequence[Column], times: int = 1) -> pa.RecordBatch:
         texts = self._columns_of(query, parameters, times)
         arrays = [arrow_array(text, c.type, c.name) for text, c in zip(texts, columns, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=_schema(columns))
