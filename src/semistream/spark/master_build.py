@@ -23,6 +23,7 @@ from semistream.core.spark_frames import is_spark_frame
 from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_tasks import REPORT_COLUMNS, ChangesTask, PageTask, SortedRowsTask, reported_parts
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
+from semistream.store.address import Address
 from semistream.store.build_in_parts import BuildInParts, check_settings, page_bytes_for
 from semistream.store.merge_in_parts import MergeInParts, check_columns, check_names, delete_schema
 from semistream.store.parts import CODE_COLUMN, KeyCoder, Part, RowLayout
@@ -34,7 +35,7 @@ _LATEST_NEEDS_ORDER = "or name the columns that say which row is the latest in o
 
 def build(
     frame: DataFrame,
-    path: Path,
+    address: Address,
     key: str | Sequence[str],
     *,
     page_bytes: int | None,
@@ -42,7 +43,7 @@ def build(
     order_by: str | Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Write all rows of a DataFrame as the next version of the table at `path` and return its number.
+    """Write all rows of a DataFrame as the next version of the table at an address and return its number.
 
     The DataFrame is evaluated twice, for a sample of the codes and for the rows, and without `page_bytes` its rows are
     counted before, so that pages are small if the table is. Rows have no order in Spark, so that
@@ -66,7 +67,7 @@ def build(
     order = spelling.all_spelled(_named(order_by), frame.columns)
     rows = _sorted_by_code(frame, coder, layout.order, order, tell_apart=on_duplicate != "error")
     progress = progress or silent
-    with BuildInParts(path, layout, on_duplicate) as begun:
+    with BuildInParts(address, layout, on_duplicate) as begun:
         progress("reading", 0, None)
         page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame))
         task = PageTask(
@@ -85,7 +86,7 @@ def build(
 
 
 def merge(
-    path: Path,
+    address: Address,
     upserts: Any = None,
     deletes: Any = None,
     *,
@@ -103,7 +104,7 @@ def merge(
     progress = progress or silent
     if order_by is not None and not is_spark_frame(upserts):
         raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
-    with MergeInParts(path, memory_bytes, progress) as begun:
+    with MergeInParts(address, memory_bytes, progress) as begun:
         changes = _Changes(begun, progress)
         rule = "all" if begun.keeps_all else "latest"
         if is_spark_frame(upserts) and rule == "latest" and order_by is None:
