@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from servers.mariadb import mariadb  # noqa: F401 - fixtures for all tests
 from servers.postgresql import postgresql  # noqa: F401
 

@@ -6,14 +6,14 @@ import itertools
 
 import pyarrow as pa
 import pytest
-from servers.mariadb import MariadbServer
-from servers.postgresql import PostgresqlServer
 from store_contract import StoreContract, products
 from table_contract import TableContract
 
 from semistream.core.errors import KeyTypeError
 from semistream.store.contract import MasterStore, StoredTable
 from semistream.store.database.table import DatabaseTable
+from servers.mariadb import MariadbServer
+from servers.postgresql import PostgresqlServer
 
 _numbers = itertools.count()
 _TYPES = {

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 import pytest
+
 from servers.server_process import ServerProcess, free_port, left_out, other_user, server_folder
 
 PASSWORD = "canary-of-postgresql"

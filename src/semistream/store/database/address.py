@@ -5,16 +5,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from semistream.core.budget import parse_bytes
 from semistream.core.durations import parse_seconds
 from semistream.core.errors import InvalidSettingError
 
-_SCHEMES = {"postgresql": "postgresql", "postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
-SCHEMES = frozenset(_SCHEMES)
-"""How the addresses of tables in databases begin."""
-_PASSWORDS = {"postgresql": "PGPASSWORD", "mysql": "MYSQL_PWD"}
+PASSWORDS = {"postgresql": "PGPASSWORD", "mysql": "MYSQL_PWD"}
+"""The schemes of addresses of tables in databases, and the variables of the environment for their passwords."""
 _PORTS = {"postgresql": 5432, "mysql": 3306}
 _TLS_MODES = ("disable", "require", "verify-ca", "verify-full")
 _OPTIONS = (
@@ -85,10 +84,10 @@ def parse_address(text: str) -> DatabaseAddress:
         port = parts.port
     except ValueError:
         raise InvalidSettingError(f"The address of the database cannot be read: write it like {_LIKE}.") from None
-    kind = _SCHEMES.get(parts.scheme.lower())
-    if kind is None:
+    kind = parts.scheme.lower()
+    if kind not in PASSWORDS:
         raise InvalidSettingError(f"The address of a database begins with postgresql:// or mysql://, as in {_LIKE}.")
-    variable = _PASSWORDS[kind]
+    variable = PASSWORDS[kind]
     if parts.password is not None:
         raise InvalidSettingError(
             f"The address of a database must not hold a password: set the environment variable {variable} instead."
@@ -114,30 +113,6 @@ def parse_address(text: str) -> DatabaseAddress:
         sslrootcert=options.get("sslrootcert"),
         **_sizes_and_times(options),
     )
-
-
-def shown_address(address: DatabaseAddress) -> str:
-    """Return an address that means the same."""
-    at = "" if address.host.startswith("/") else f"{quote(address.host, safe=':[]')}:{address.port}"
-    user = f"{quote(address.user, safe='')}@" if address.user else ""
-    options: list[tuple[str, str]] = [("host", address.host)] if address.host.startswith("/") else []
-    if address.schema is not None:
-        options.append(("schema", address.schema))
-    options += [("table", address.table), *(("key", key) for key in address.key)]
-    options.append(("sslmode", address.sslmode))
-    if address.sslrootcert is not None:
-        options.append(("sslrootcert", address.sslrootcert))
-    options += [
-        ("connect_timeout", f"{address.connect_seconds:g}"),
-        ("statement_timeout", f"{address.statement_seconds:g}"),
-        ("retry_for", f"{address.retry_seconds:g}"),
-        ("cache_for", f"{address.cache_seconds:g}"),
-        ("page_bytes", str(address.page_bytes)),
-    ]
-    if address.row_bytes is not None:
-        options.append(("row_bytes", str(address.row_bytes)))
-    database = quote(address.database, safe="")
-    return f"{address.kind}://{user}{at}/{database}?{urlencode(options)}"
 
 
 def is_local(host: str) -> bool:
@@ -200,8 +175,9 @@ def _tls_mode(options: Mapping[str, str], host: str) -> str:
     return mode
 
 
-def _sizes_and_times(options: Mapping[str, str]) -> dict[str, int | float]:  # Any of these may be left out.
-    chosen: dict[str, int | float] = {}
+def _sizes_and_times(options: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields that the options set; what they leave out keeps its default."""
+    chosen: dict[str, Any] = {}
     for option, field in (
         ("connect_timeout", "connect_seconds"),
         ("statement_timeout", "statement_seconds"),

@@ -160,10 +160,10 @@ def _within(key: pa.DataType, codes: Int64Array) -> Int64Array:
 def _parameters(key: pa.DataType, codes: Int64Array) -> list[Any]:
     """Return codes as values of the key; those that no value has are brought to the nearest."""
     if pa.types.is_integer(key):
-        return codes.tolist()
+        return list(codes.tolist())
     clipped = np.clip(codes, *_ends(key))
     if pa.types.is_date(key):
-        return np.datetime_as_string(clipped.astype("M8[D]")).tolist()
+        return list(np.datetime_as_string(clipped.astype("M8[D]")).tolist())
     return [text.replace("T", " ") for text in np.datetime_as_string(clipped.astype("M8[us]")).tolist()]
 
 

@@ -80,6 +80,7 @@ class _ColumnsResult(MySQLResult):  # type: ignore[misc]
     """Takes the packets of rows as they are, and parts them by compiled loops."""
 
     columns: list[pa.Array]
+    connection: Any
 
     def _read_rowdata_packet(self) -> None:
         received = bytearray()

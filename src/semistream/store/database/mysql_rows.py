@@ -39,7 +39,7 @@ def scan(data: UInt8Array, at: int, starts: Int64Array, found: int) -> tuple[int
             return at, found, END
         starts[found] = at + HEAD
         found += 1
-        at += HEAD + length
+        at += HEAD + int(length)
     return at, found, MORE
 
 

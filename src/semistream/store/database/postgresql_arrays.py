@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.core.compile import kernel
@@ -47,18 +50,18 @@ def arrow_array(data: bytes | None, data_type: pa.DataType, column: str) -> pa.A
     return pa.Array.from_buffers(data_type, count, [bitmap, pa.py_buffer(values)])
 
 
-def _moved(values: np.ndarray, valid: np.ndarray, by: int, column: str) -> np.ndarray:  # type: ignore[type-arg]
+def _moved(values: NDArray[Any], valid: NDArray[Any], by: int, column: str) -> NDArray[Any]:
     limits = np.iinfo(values.dtype)
     if ((values[valid] == limits.min) | (values[valid] > limits.max - by)).any():
         raise UnsupportedValueError(
             f"A value of the column {column!r} is infinity or too late for Arrow: "
             f"make a view that replaces it, for example by NULL, and name the view."
         )
-    moved: np.ndarray = values + values.dtype.type(by)  # type: ignore[type-arg]
+    moved: NDArray[Any] = values + values.dtype.type(by)
     return moved
 
 
-def _fixed(raw: UInt8Array, count: int, width: int) -> tuple[UInt8Array, np.ndarray]:  # type: ignore[type-arg]
+def _fixed(raw: UInt8Array, count: int, width: int) -> tuple[UInt8Array, NDArray[Any]]:
     values = np.zeros(count * width, dtype=np.uint8)
     valid = np.ones(count, dtype=np.uint8)
     _copy_fixed(raw, _ONE_DIMENSION, width, values, valid)

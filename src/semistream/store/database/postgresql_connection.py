@@ -19,7 +19,7 @@ import psycopg  # noqa: E402
 
 _PATIENCE_SECONDS = 1.0
 """How much later than the server we end a query."""
-# States of SQL that may pass: lost connections, too many of them, shutdowns, starts and time-outs, conflicts, bad disks.
+# States of SQL that may pass: lost or too many connections, shutdowns, starts, time-outs, conflicts and bad disks.
 _PASSING = ("08", "53", "57", "40", "55P03", "58")
 _DENIED = ("28", "42501")
 

@@ -6,9 +6,10 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from semistream.core.durations import format_seconds
 from semistream.core.errors import MasterUnavailableError
@@ -68,9 +69,9 @@ class Sessions:
         end = time.monotonic() + self._retry_seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:
-            fault, error = self._tried(work)
+            fault, result = self._tried(work)
             if fault is None:
-                return error
+                return cast(Result, result)
             if not fault.is_passing:
                 raise MasterUnavailableError(f"{self._server} {fault.reason}: {fault.advice}.") from None
             wait = pause * self._random.uniform(0.5, 1.0)
@@ -83,7 +84,7 @@ class Sessions:
             self.retries += 1
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _tried(self, work: Callable[[Any], Result]) -> tuple[Fault | None, Any]:
+    def _tried(self, work: Callable[[Any], Result]) -> tuple[Fault | None, Result | None]:
         """Return a fault, or None and the result."""
         connection = None
         try:
@@ -119,15 +120,18 @@ class Sessions:
         _closed(connection)
 
     def close(self) -> None:
-        """Close what nobody uses."""
+        """Close what nobody uses; what a parent process has opened stays open."""
         with self._lock:
             idle, self._idle = self._idle, []
+        if self._process != os.getpid():
+            return
         for connection in idle:
             _closed(connection)
 
+    def __del__(self) -> None:
+        self.close()
+
 
 def _closed(connection: Connection) -> None:
-    try:
+    with suppress(Exception):  # it is of no use any more
         connection.close()
-    except Exception:  # noqa: S110 - it is of no use any more
-        pass

@@ -192,8 +192,8 @@ def _checked_key(described: Description, address: DatabaseAddress) -> Column:
     if len(address.key) > 1 or not KeyCodec([key_column.type]).exact or not _is_ordered(key_column.type):
         kinds = ", ".join(f"{key} ({described.column(key).declared})" for key in address.key)
         raise KeyTypeError(
-            f"The key of the table {name!r} is {kinds}, and only one column of integers, dates or timestamps can be the "
-            f"key of a table that is read in its database: copy it with MasterTable.build, and use the copy."
+            f"The key of the table {name!r} is {kinds}, and only one column of integers, dates or timestamps can be "
+            f"the key of a table that is read in its database: copy it with MasterTable.build, and use the copy."
         )
     if not described.indexed:
         raise KeyTypeError(
