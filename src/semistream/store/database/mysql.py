@@ -86,8 +86,8 @@ class MysqlTable(Database):
 
     def every(self, key: Column, step: int) -> pa.Array:
         """Return each `step`th key; the server numbers the keys in the order of its index."""
-        name = quoted(key.name)
-        numbered = f"SELECT {name} AS c0, ROW_NUMBER() OVER (ORDER BY {name}) AS number FROM {self._table}"
+        name = f"master.{quoted(key.name)}"  # else a key called number would mean another thing
+        numbered = f"SELECT {name} AS c0, ROW_NUMBER() OVER (ORDER BY {name}) AS number FROM {self._table} AS master"
         query = f"SELECT c0 FROM ({numbered} WHERE {name} IS NOT NULL) AS numbered WHERE MOD(number - 1, %s) = 0"
         return self._rows(query, (step,), [key], times=_LONG).column(0)
 

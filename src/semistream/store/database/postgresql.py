@@ -52,13 +52,21 @@ WHERE i.indrelid = %(oid)s AND i.indisvalid AND i.indpred IS NULL AND m.amname =
 """
 
 
+class _Identifier(sql.Identifier):
+    """A name, quoted by the driver, for a query with parameters, in which a percent sign must be doubled."""
+
+    def as_bytes(self, context: Any = None) -> bytes:
+        """Return the quoted name."""
+        return super().as_bytes(context).replace(b"%", b"%%")
+
+
 class PostgresqlTable(Database):
     """One table or view of PostgreSQL with an integer-like key."""
 
     def __init__(self, address: DatabaseAddress) -> None:
         self._address = address
         parts = (address.table,) if address.schema is None else (address.schema, address.table)
-        self._table = sql.Identifier(*parts)
+        self._table = _Identifier(*parts)
         self.sessions = Sessions(address.server, partial(connect, address), fault_of, address.retry_seconds)
 
     def describe(self) -> Description:
@@ -93,17 +101,17 @@ class PostgresqlTable(Database):
 
     def row_count(self, key: Column) -> int:
         """Return how many rows have a key, by a pass over the index."""
-        query = sql.SQL("SELECT count({}) FROM {}").format(sql.Identifier(key.name), self._table)
+        query = sql.SQL("SELECT count({}) FROM {}").format(_Identifier(key.name), self._table)
 
         def count(connection: Any) -> int:
             connection.end_after(_LONG * self._address.statement_seconds)
-            return int(connection.execute(query).fetchone()[0])
+            return int(connection.execute(query, ()).fetchone()[0])
 
         return self.sessions.run(count)
 
     def every(self, key: Column, step: int) -> pa.Array:
         """Return each `step`th key; the server numbers the keys in the order of its index."""
-        name = sql.Identifier(key.name)
+        name = _Identifier(key.name)
         numbered = sql.SQL("SELECT {}, row_number() OVER (ORDER BY {}) AS number FROM {} WHERE {} IS NOT NULL")
         query = sql.SQL("SELECT * FROM ({}) AS numbered WHERE mod(number - 1, %s::int8) = 0").format(
             numbered.format(_selected([key]), name, self._table, name)
@@ -112,7 +120,7 @@ class PostgresqlTable(Database):
 
     def ends(self, key: Column, columns: Sequence[Column], count: int) -> pa.RecordBatch:
         """Return rows from both ends of the index."""
-        name = sql.Identifier(key.name)
+        name = _Identifier(key.name)
         one = sql.SQL("(SELECT {} FROM {} WHERE {} IS NOT NULL ORDER BY {} {} LIMIT %s::int8)")
         first, last = (one.format(_selected(columns), self._table, name, name, way) for way in (_ASC, _DESC))
         return self._rows(sql.SQL("{} UNION ALL {}").format(first, last), (count, count), columns)
@@ -121,7 +129,7 @@ class PostgresqlTable(Database):
         """Return the rows of ranges, of some dozens by one query."""
         end = sql.SQL(keys.bound(key.type))
         one = sql.SQL("SELECT {} FROM {} WHERE {} BETWEEN {} AND {}").format(
-            _selected(columns), self._table, sql.Identifier(key.name), end, end
+            _selected(columns), self._table, _Identifier(key.name), end, end
         )
         pieces = []
         for start in range(0, len(lows), _MAX_RANGES):
@@ -134,7 +142,7 @@ class PostgresqlTable(Database):
     def of_codes(self, key: Column, columns: Sequence[Column], codes: Int64Array) -> pa.RecordBatch:
         """Return the rows of keys by one query."""
         query = sql.SQL("SELECT {} FROM {} WHERE {} = ANY({})").format(
-            _selected(columns), self._table, sql.Identifier(key.name), sql.SQL(keys.array(key.type))
+            _selected(columns), self._table, _Identifier(key.name), sql.SQL(keys.array(key.type))
         )
         lists = keys.parameters(key.type, keys.within(key.type, codes)).T.tolist()
         return self._rows(query, lists, columns)
@@ -164,13 +172,13 @@ class PostgresqlTable(Database):
 _ASC, _DESC = sql.SQL("ASC"), sql.SQL("DESC")
 
 
-def _name(place: int) -> sql.Identifier:
-    return sql.Identifier(f"c{place}")
+def _name(place: int) -> sql.Composable:
+    return _Identifier(f"c{place}")
 
 
 def _selected(columns: Sequence[Column]) -> sql.Composable:
     """Return what is selected; an expression is one of a few that are written in `postgresql_types`."""
     return sql.SQL(", ").join(
-        sql.SQL("{} AS {}").format(sql.SQL(column.expression).format(sql.Identifier(column.name)), _name(place))
+        sql.SQL("{} AS {}").format(sql.SQL(column.expression).format(_Identifier(column.name)), _name(place))
         for place, column in enumerate(columns)
     )

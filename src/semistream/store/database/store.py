@@ -155,7 +155,9 @@ class DatabaseStore(MasterStore):
 
     def _found_fences(self) -> Fences:
         began = time.monotonic()
-        row_bytes = self._address.row_bytes or _row_bytes(self._database.ends(self._key, self._columns, _SAMPLE_ROWS))
+        ends = self._database.ends(self._key, self._columns, _SAMPLE_ROWS)
+        self._codes_of(ends.column(self._key.name))  # so that a key that is too high is refused
+        row_bytes = self._address.row_bytes or _row_bytes(ends)
         step = max(1, self._address.page_bytes // row_bytes)
         count = self._database.row_count(self._key)
         first_keys = self._database.every(self._key, step) if count else pa.array([], self._key.type)
