@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -142,6 +143,8 @@ def enrich(
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
         version = store.version
+        if df.isStreaming and not store.capabilities.snapshot:
+            _warn_of_replay(table)
         spread = partitioned(df.toDF(*_positional("c", len(stream))), [f"c{key}" for key in keys], store, partitioning)
     inner = StructType(
         [
@@ -234,6 +237,14 @@ def _pin(pin: tuple[str, int] | Literal[False] | None, version: int | None) -> P
 
 def _is_batch(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0
+
+
+def _warn_of_replay(table: Address) -> None:
+    warnings.warn(
+        f"The master table {table.name} has no versions: a micro-batch that is replayed after a failure is joined with "
+        f"the rows of that moment; copy the table with MasterTable.build if a replay must give the same rows.",
+        stacklevel=3,
+    )
 
 
 def _operator_name(name: str | None, table: Address) -> str:

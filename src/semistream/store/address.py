@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
+from urllib.parse import parse_qsl, urlsplit
 
 from semistream.core.errors import InvalidSettingError
 from semistream.core.local_paths import local_path_of, scheme_of
@@ -15,6 +16,8 @@ from semistream.core.spark_frames import is_spark_frame
 LOCAL = "file"
 SCHEMES = (LOCAL, "s3", "gs", "az", "postgresql", "mysql")
 """The kinds of addresses that a master table can have."""
+_PASSWORDS = {"postgresql": "PGPASSWORD", "mysql": "MYSQL_PWD"}
+"""The variables of the environment for passwords of databases."""
 _SECRET = re.compile(r"(?i)(^|[?&;])[^=&;]*(passw|pwd|secret|token|key_id|credential|signature|sig=|sas)")
 
 
@@ -57,6 +60,8 @@ class Address:
     @property
     def name(self) -> str:
         """The last part, by which people tell tables apart."""
+        if self.scheme in _PASSWORDS:
+            return next((value for name, value in parse_qsl(urlsplit(self.text).query) if name == "table"), "table")
         return re.split(r"[?#]", self.text)[0].rstrip("/").rsplit("/", 1)[-1]
 
     @property
@@ -104,8 +109,10 @@ def _without_secrets(text: str, scheme: str) -> str:
     authority = rest.split("/", 1)[0]
     user = authority.rpartition("@")[0]
     if ":" in user or _SECRET.search(rest.partition("?")[2]):
+        variable = f" as {_PASSWORDS[scheme]}" if scheme in _PASSWORDS else ""
         raise InvalidSettingError(
-            f"An address of {scheme}:// must not hold a password or key: leave it out, and give it in the environment."
+            f"An address of {scheme}:// must not hold a password or key: leave it out, and give it in the "
+            f"environment{variable}."
         )
     return f"{scheme}://{rest}".rstrip("/")
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from semistream.core.errors import InvalidSettingError
 from semistream.store import paged
 from semistream.store.address import LOCAL, Address, NamesTable, TableAddress, not_there
 from semistream.store.contract import StoredTable
+from semistream.store.database.address import PASSWORDS as DATABASES
+from semistream.store.database.table import DatabaseTable
 from semistream.store.paged import Progress
 from semistream.store.paged.table import PagedTable
 from semistream.store.paged.versions.vacuum import KEEP_FOR
@@ -40,9 +43,11 @@ def table_at(address: TableAddress) -> StoredTable:
     This is the one point that looks at the scheme of an address.
     """
     found = Address.of(address)
-    if found.scheme != LOCAL:
-        raise not_there(found.scheme)
-    return PagedTable(place_of(found))
+    if found.scheme == LOCAL:
+        return PagedTable(place_of(found))
+    if found.scheme in DATABASES:
+        return DatabaseTable(found.text)
+    raise not_there(found.scheme)
 
 
 def build(
@@ -116,5 +121,10 @@ def vacuum(
 def _paged(address: TableAddress) -> PagedTable:
     """Return a table that semistream itself writes."""
     table = table_at(address)
+    if isinstance(table, DatabaseTable):
+        raise InvalidSettingError(
+            "A table in a database is only read: change it there, or copy it with MasterTable.build into a folder and "
+            "keep the copy in order."
+        )
     assert isinstance(table, PagedTable)
     return table
