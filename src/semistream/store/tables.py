@@ -15,11 +15,13 @@ from semistream.store.paged.table import PagedTable
 from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
 from semistream.store.paged.write.coding import silent
+from semistream.store.paged.write.row_sources import Source, open_source
 
 __all__ = [
     "KEEP_FOR",
     "NamesTable",
     "Progress",
+    "Source",
     "TableAddress",
     "build",
     "check_page_bytes",
@@ -27,6 +29,7 @@ __all__ = [
     "info",
     "local_path",
     "merge",
+    "open_source",
     "restore",
     "silent",
     "table_at",
