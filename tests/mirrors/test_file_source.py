@@ -76,7 +76,7 @@ def test_files_that_change_while_they_are_read_are_not_applied(
     _write(folder / "1.parquet", ROWS.slice(0, 1), age=50)
     opened = files.open_source
 
-    def and_one_more(path: object) -> object:
+    def and_one_more(_: object) -> object:
         _write(folder / "2.parquet", ROWS.slice(1))
         return opened(folder / "1.parquet")
 

@@ -233,5 +233,5 @@ def test_a_table_whose_manifest_tells_of_no_mirror_is_not_one(tmp_path: Path) ->
     table = ss.MasterTable.build(_numbers(10), tmp_path / "t", key="k")
     assert table.info()["mirror"] is None
     assert b'"mirror"' not in next(table.path.glob("manifest*")).read_bytes()
-    with pytest.raises(InvalidSettingError, match="master build .* --from SOURCE"):
+    with pytest.raises(InvalidSettingError, match=r"master build .* --from ADDRESS"):
         table.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import shutil
 from pathlib import Path
@@ -33,11 +34,9 @@ def test_a_refresh_that_is_stopped_anywhere_is_made_up_for_by_the_next_one(tmp_p
     for at in range(1 + WAYS.index(way), calls.count + 1, 23):
         mirror = MasterTable(tmp_path / f"at-{at}")
         shutil.copytree(tmp_path / "before", mirror.path)
-        with installed(FailingSystem(way, at)):
-            try:
-                mirror.refresh()
-            except (OSError, KeyboardInterrupt, SystemExit, Killed, SemistreamError):
-                pass
+        stopped = contextlib.suppress(OSError, KeyboardInterrupt, SystemExit, Killed, SemistreamError)
+        with installed(FailingSystem(way, at)), stopped:
+            mirror.refresh()
         gc.collect()
         is_applied = mirror.version == 2
         assert content(mirror) == (source.rows if is_applied else before)

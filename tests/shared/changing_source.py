@@ -48,6 +48,11 @@ class ChangingSource(MirrorSource):
         """Return the source of a name."""
         return cls.named[description["name"]]
 
+    @classmethod
+    def of_address(cls, address: str) -> ChangingSource:
+        """Return the source of a name."""
+        return cls.named[address]
+
     @contextmanager
     def all_rows(self, circumstances: Circumstances) -> Iterator[SourceRows]:
         """Give all rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ class FileSource(MirrorSource):
     """
 
     kind = "files"
+    path_settings = ("path",)
     paths: tuple[str, ...]
     columns: tuple[str, ...] | None
 
@@ -45,12 +46,12 @@ class FileSource(MirrorSource):
 
     def described(self) -> dict[str, Any]:
         """Return the paths, and the columns if they were chosen."""
-        return {"paths": list(self.paths), **({} if self.columns is None else {"columns": list(self.columns)})}
+        return {"path": list(self.paths), **({} if self.columns is None else {"columns": list(self.columns)})}
 
     @classmethod
-    def of_description(cls, description: Mapping[str, Any]) -> FileSource:
-        """Return the source with these paths."""
-        return cls(description["paths"], description.get("columns"))
+    def of_address(cls, address: str) -> FileSource:
+        """Return the files at a path, also as file:///…."""
+        return cls(address)
 
     @contextmanager
     def all_rows(self, circumstances: Circumstances) -> Iterator[SourceRows]:

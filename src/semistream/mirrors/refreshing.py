@@ -83,18 +83,23 @@ def refresh(
         task = _Refresh(path, about, schema, about["mirror"], None, memory, progress)
         done = task.run(_given_rows(data, about["mirror"]))
     else:
-        mirror = about["mirror"]
-        if mirror is None:
-            raise InvalidSettingError(
-                f"{path} is not a mirror: give refresh the rows, or build it from a source with "
-                f"`semistream master build {path} --from SOURCE --key NAME`."
-            )
-        source = source_of(mirror["source"])
+        source, mirror = mirrored_source(path, about["mirror"]), about["mirror"]
         circumstances = Circumstances(tuple(key), schema, _session(source, spark), parse_bytes(memory))
         task = _Refresh(path, about, schema, mirror, (source, circumstances), memory, progress)
         with source.rows_since(mirror["position"], circumstances) as rows:
             done = task.run(rows)
     return task.refreshed(done, time.monotonic() - started)
+
+
+def mirrored_source(path: Path, mirror: Mapping[str, Any] | None = None) -> MirrorSource:
+    """Return the source of a mirror; raises InvalidSettingError if the table is not one."""
+    known = mirror or tables.info(path)["mirror"]
+    if known is None:
+        raise InvalidSettingError(
+            f"{path} is not a mirror: give refresh the rows, or build it from a source with "
+            f"`semistream master build {path} --from ADDRESS --key NAME`."
+        )
+    return source_of(known["source"])
 
 
 class _Refresh:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+from semistream.core.errors import InvalidSettingError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +44,7 @@ class SourceRows:
     deletes: Any = None
     """Of changes: the keys of rows to delete; no key is in both."""
     check: Callable[[], None] | None = None
-    """Is called when all rows have been read and before they are committed, and raises if they do not belong together."""
+    """Is called before a commit, when all rows have been read, and raises if they do not belong together."""
 
 
 class MirrorSource(ABC):
@@ -53,15 +56,28 @@ class MirrorSource(ABC):
     kind: ClassVar[str]
     """What the source is called in addresses and files."""
     needs_spark: ClassVar[bool] = False
+    path_settings: ClassVar[tuple[str, ...]] = ()
+    """Arguments that are paths, which are relative to the folder of a pipeline's file."""
 
     @abstractmethod
     def described(self) -> dict[str, Any]:
-        """Return the description as JSON, without its kind."""
+        """Return the arguments that make the source, as JSON."""
+
+    @classmethod
+    def of_description(cls, description: Mapping[str, Any]) -> Self:
+        """Return the source that was described; raises InvalidSettingError for what makes no sense."""
+        known = list(inspect.signature(cls).parameters)
+        for name in description:
+            if name not in known:
+                raise InvalidSettingError(
+                    f"{name!r} is not a setting of a {cls.kind} source: choose from {', '.join(known)}."
+                )
+        return cls(**description)
 
     @classmethod
     @abstractmethod
-    def of_description(cls, description: Mapping[str, Any]) -> Self:
-        """Return the source that was described; raises InvalidSettingError for what makes no sense."""
+    def of_address(cls, address: str) -> Self:
+        """Return the source that an address means, as it stands on a command line."""
 
     @abstractmethod
     def all_rows(self, circumstances: Circumstances) -> AbstractContextManager[SourceRows]:
