@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from servers.mariadb import mariadb  # noqa: F401 - fixtures for all tests
+from servers.postgresql import postgresql  # noqa: F401
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -11,6 +11,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream.core.spark_frames import is_spark_frame
 from semistream.mirrors.source_description import MirrorSource
 from semistream.store import tables
+from semistream.store.address import Address
 from semistream.store.contract import MasterStore
 from semistream.store.tables import Progress
 
@@ -19,20 +20,26 @@ if TYPE_CHECKING:
 
 
 class MasterTable:
-    """A master table on disk; the object holds only the path, so it is cheap to make, copy and pickle.
+    """A master table where it is stored; holds only the address, so it is cheap to make, copy and pickle.
 
     Args:
-        path: The directory of the table, also written as file:///….
+        address: The directory of the table, also written as file:///….
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path: Path = tables.local_path(path)
+    def __init__(self, address: str | os.PathLike[str]) -> None:
+        self.address = Address.of(address)
+        tables.table_at(self.address)  # says at once that there are no tables at such an address
+
+    @property
+    def path(self) -> Path:
+        """The directory of a table on this machine; a table elsewhere has none, which is an error."""
+        return self.address.path
 
     @classmethod
     def build(
         cls,
         data: Any,
-        path: str | os.PathLike[str],
+        address: str | os.PathLike[str],
         key: str | Sequence[str],
         *,
         page_bytes: int | None = None,
@@ -41,14 +48,14 @@ class MasterTable:
         memory: int | str = "256MB",
         progress: Progress | None = None,
     ) -> MasterTable:
-        """Write all rows as the next version of the table at `path`; costs one sort.
+        """Write all rows as the next version of the table at an address; costs one sort.
 
         Args:
             data: An Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, which
                 may be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its
-                own memory; driver and executors must then reach `path`. Or a source such as FileSource: the table
-                becomes a mirror, which `refresh` keeps in step with it.
-            path: The directory of the table.
+                own memory; driver and executors must then reach the table by the same address. Or a source such as
+                FileSource: the table becomes a mirror, which `refresh` keeps in step with it.
+            address: The directory of the table, also written as file:///….
             key: The key column, or a list of key columns.
             page_bytes: About how many bytes a page has. By default 4096 where the rows are known to take 1 GiB or less,
                 and 8192 otherwise.
@@ -59,7 +66,7 @@ class MasterTable:
             memory: What sorting may use: bytes, or a text such as "256MB". Spark uses its own memory instead.
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
-        table = cls(path)
+        table = cls(address)
         if isinstance(data, MirrorSource):
             if order_by is not None:
                 raise InvalidSettingError("order_by is for Spark DataFrames: leave it out.")
@@ -67,7 +74,7 @@ class MasterTable:
 
             refreshing.build_mirror(
                 data,
-                table.path,
+                table.address,
                 key,
                 page_bytes=page_bytes,
                 on_duplicate=on_duplicate,
@@ -81,7 +88,7 @@ class MasterTable:
 
             master_build.build(
                 data,
-                table.path,
+                table.address,
                 key,
                 page_bytes=page_bytes,
                 on_duplicate=on_duplicate,
@@ -95,7 +102,7 @@ class MasterTable:
             )
         tables.build(
             data,
-            table.path,
+            table.address,
             key,
             page_bytes=page_bytes,
             on_duplicate=on_duplicate,
@@ -107,7 +114,7 @@ class MasterTable:
     @property
     def version(self) -> int:
         """The number of the current version; costs one small read."""
-        return tables.table_at(self.path).current_version()
+        return tables.table_at(self.address).current_version()
 
     def open(self, version: int | None = None, direct: bool = False) -> MasterStore:
         """Return a store that shows one version of the table, which `join` also accepts.
@@ -116,7 +123,7 @@ class MasterTable:
             version: The number of the version; by default the current one.
             direct: Whether reads bypass the page cache of the operating system.
         """
-        return tables.table_at(self.path).open(version, direct=direct)
+        return tables.table_at(self.address).open(version, direct=direct)
 
     def merge(
         self,
@@ -144,10 +151,12 @@ class MasterTable:
         if is_spark_frame(upserts) or is_spark_frame(deletes):
             from semistream.spark import master_build
 
-            return master_build.merge(self.path, upserts, deletes, memory=memory, order_by=order_by, progress=progress)
+            return master_build.merge(
+                self.address, upserts, deletes, memory=memory, order_by=order_by, progress=progress
+            )
         if order_by is not None:
             raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
-        return tables.merge(self.path, upserts, deletes, memory=memory, progress=progress)
+        return tables.merge(self.address, upserts, deletes, memory=memory, progress=progress)
 
     def refresh(
         self,
@@ -172,7 +181,7 @@ class MasterTable:
         """
         from semistream.mirrors import refreshing
 
-        return refreshing.refresh(self.path, data, memory=memory, spark=spark, progress=progress)
+        return refreshing.refresh(self.address, data, memory=memory, spark=spark, progress=progress)
 
     def info(self, version: int | None = None) -> dict[str, Any]:
         """Return rows, pages, bytes, schema, key, versions, files and pins, without reading pages.
@@ -180,7 +189,7 @@ class MasterTable:
         Args:
             version: The number of the version; by default the current one.
         """
-        return tables.info(self.path, version=version)
+        return tables.info(self.address, version=version)
 
     def verify(self, version: int | None = None) -> dict[str, int]:
         """Read every page, raise CorruptTableError at the first fault, and return what was checked.
@@ -188,7 +197,7 @@ class MasterTable:
         Args:
             version: The number of the version; by default the current one.
         """
-        return tables.verify(self.path, version=version)
+        return tables.verify(self.address, version=version)
 
     def compact(self, *, progress: Progress | None = None) -> int:
         """Copy all pages into one file, in order, and return the new version; costs a copy of the table.
@@ -198,7 +207,7 @@ class MasterTable:
         Args:
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
-        return tables.compact(self.path, progress=progress)
+        return tables.compact(self.address, progress=progress)
 
     def restore(self, version: int) -> int:
         """Go back to an earlier version: commit its content under a new number, and return that.
@@ -206,7 +215,7 @@ class MasterTable:
         Args:
             version: The number of the version to go back to.
         """
-        return tables.restore(self.path, version)
+        return tables.restore(self.address, version)
 
     def vacuum(
         self,
@@ -229,14 +238,14 @@ class MasterTable:
                 removed. By default pins stay.
         """
         return tables.vacuum(
-            self.path, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than
+            self.address, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MasterTable) and other.path == self.path
+        return isinstance(other, MasterTable) and other.address == self.address
 
     def __hash__(self) -> int:
-        return hash(self.path)
+        return hash(self.address)
 
     def __repr__(self) -> str:
-        return f"MasterTable({str(self.path)!r})"
+        return f"MasterTable({str(self.address)!r})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from store_contract import products, read_all, rows_of
 
 from semistream.store.contract import StoredTable
+from semistream.store.saved_rows import NewRows
 
 
 class TableContract(ABC):
@@ -78,6 +80,17 @@ class TableContract(ABC):
         with table.open() as new:
             assert not new.unchanged_since(version, identity, codes)[:10].any()
 
-    def test_hot_rows_have_one_folder_or_none(self, table: StoredTable) -> None:
-        folder = table.hot_rows_folder
-        assert folder is None or folder == table.hot_rows_folder
+    def test_rows_that_a_worker_saves_are_read_by_the_next_one(self, table: StoredTable) -> None:
+        saved = table.saved_rows
+        if saved is None:
+            return
+        for content in (b"first rows", b"other rows"):
+            saved.replace("some.rows", partial(_write_twice, content))
+            assert saved.read("some.rows", 1000) == content
+            assert saved.read("some.rows", len(content) - 1) == b""
+        assert saved.read("other.rows", 1000) == b""
+
+
+def _write_twice(content: bytes, raw: NewRows) -> None:
+    raw.write(b"?" * 5 + content[5:])
+    raw.write_start(content[:5])

@@ -14,7 +14,7 @@ import pyarrow as pa
 from semistream.core.errors import MasterNotFoundError
 from semistream.engine.cache.tuple_cache import HotRows
 from semistream.master_table import MasterTable
-from semistream.spark.hot_rows import HotRowsFile
+from semistream.spark.hot_rows import SavedCache
 from semistream.store.paged.versions import manifest, pins
 from semistream.store.tables import table_at
 
@@ -79,11 +79,11 @@ def sample(path: Path) -> Sample:
     return Sample(path, {1: first, 2: second, 3: third, 4: fourth})
 
 
-def hot_rows_file(path: Path, kind: str = "some kind of cache") -> HotRowsFile:
+def hot_rows_file(path: Path, kind: str = "some kind of cache") -> SavedCache:
     """Return the file of rows that a worker has saved."""
-    folder = table_at(path).hot_rows_folder
-    assert folder is not None
-    return HotRowsFile(folder, kind)
+    beside = table_at(path).saved_rows
+    assert beside is not None
+    return SavedCache(beside, kind)
 
 
 def save_hot_rows(path: Path, text: str, kind: str = "some kind of cache") -> None:

@@ -15,6 +15,7 @@ from semistream.master_table import MasterTable
 from semistream.spark import task as tasks
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order, Worker
+from semistream.store.address import Address
 
 
 def enrich_task(
@@ -42,7 +43,7 @@ def enrich_task(
     output = pa.schema([field.with_name(f"o{place}").with_nullable(True) for place, field in enumerate(plan.schema)])
     return EnrichTask(
         name=name,
-        table=table,
+        table=Address.of(table),
         pin=Pin(version) if pin is None else pin,
         algorithm=algorithm,
         parameters=parameters or {},

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from semistream.engine.cache.tuple_cache import HotRows
 from semistream.master_table import MasterTable
 from semistream.spark import worker as workers
-from semistream.spark.hot_rows import HotRowsFile
+from semistream.spark.hot_rows import SavedCache
+from semistream.store.places.saved_in_folder import SavedInFolder
 from semistream.testing import joined_rows, reference_join
 
 SALES = sales(0, 1000)
@@ -32,13 +33,13 @@ def hot(first: int, count: int, absent: int) -> HotRows:
     return HotRows(codes, np.full(count, 7, np.int32), rows if count else None, -1 - np.arange(first, first + absent))
 
 
-def saved(folder: Path, *parts: HotRows, version: int = 3) -> HotRowsFile:
-    file = HotRowsFile(folder / "hot", "kind")
+def saved(folder: Path, *parts: HotRows, version: int = 3) -> SavedCache:
+    file = SavedCache(SavedInFolder(folder / "hot"), "kind")
     file.save(parts, COLUMNS, version, "the table")
     return file
 
 
-def loaded(file: HotRowsFile, max_bytes: int = PLENTY) -> tuple[int, list[HotRows]]:
+def loaded(file: SavedCache, max_bytes: int = PLENTY) -> tuple[int, list[HotRows]]:
     version, identity, parts = file.load(max_bytes, 60)
     assert identity == ("the table" if version else "")
     return version, list(parts)
@@ -63,7 +64,7 @@ def test_what_is_saved_is_loaded_in_its_order(
 
 def test_any_damage_makes_a_file_as_good_as_none(tmp_path: Path) -> None:
     file = saved(tmp_path, hot(0, 100, 10))
-    good = file.path.read_bytes()
+    good = (tmp_path / "hot" / file.name).read_bytes()
     random = np.random.default_rng(1)
     for _ in range(200):
         place, bit = int(random.integers(len(good))), 1 << int(random.integers(8))
@@ -71,32 +72,32 @@ def test_any_damage_makes_a_file_as_good_as_none(tmp_path: Path) -> None:
             continue  # bytes without a meaning
         bad = bytearray(good)
         bad[place] ^= bit
-        file.path.write_bytes(bad)
+        (tmp_path / "hot" / file.name).write_bytes(bad)
         assert loaded(file) == (0, []), place
     for length in (0, 5, 24, len(good) - 1):
-        file.path.write_bytes(good[:length])
+        (tmp_path / "hot" / file.name).write_bytes(good[:length])
         assert loaded(file) == (0, [])
-    file.path.write_bytes(good + b"\0")
+    (tmp_path / "hot" / file.name).write_bytes(good + b"\0")
     assert loaded(file) == (0, [])
-    file.path.write_bytes(good)
+    (tmp_path / "hot" / file.name).write_bytes(good)
     assert loaded(file)[0] == 3
 
 
 def test_too_large_a_file_or_none_or_a_strange_one_is_left_alone(tmp_path: Path) -> None:
     file = saved(tmp_path, hot(0, 100, 10))
     assert loaded(file, 500) == (0, [])
-    assert loaded(HotRowsFile(tmp_path / "hot", "another kind")) == (0, [])
-    kept = file.path.rename(tmp_path / "elsewhere")
-    file.path.symlink_to(kept)
+    assert loaded(SavedCache(SavedInFolder(tmp_path / "hot"), "another kind")) == (0, [])
+    kept = (tmp_path / "hot" / file.name).rename(tmp_path / "elsewhere")
+    (tmp_path / "hot" / file.name).symlink_to(kept)
     assert loaded(file) == (0, []), "links are not followed"
-    file.path.unlink()
-    os.mkfifo(file.path)
+    (tmp_path / "hot" / file.name).unlink()
+    os.mkfifo(tmp_path / "hot" / file.name)
     assert loaded(file) == (0, []), "nor is a pipe waited for"
 
 
 def test_a_folder_in_the_place_of_saved_rows_is_left_alone(tmp_path: Path) -> None:
-    file = HotRowsFile(tmp_path / "hot", "kind")
-    file.path.mkdir(parents=True)
+    file = SavedCache(SavedInFolder(tmp_path / "hot"), "kind")
+    (tmp_path / "hot" / file.name).mkdir(parents=True)
     assert loaded(file) == (0, [])
 
 

@@ -40,7 +40,7 @@ def build(
     with _session(source, settings) as spark, progress() as reporting:
         build_mirror(
             source,
-            table.path,
+            table.address,
             key,
             page_bytes=page_bytes,
             on_duplicate=on_duplicate,
@@ -54,7 +54,7 @@ def build(
 def refresh(path: str, memory: str, settings: Sequence[str] | None) -> Refreshed:
     """Refresh a mirror."""
     table = MasterTable(path)
-    with _session(mirrored_source(table.path), settings) as spark, progress() as reporting:
+    with _session(mirrored_source(table.address), settings) as spark, progress() as reporting:
         return table.refresh(
             memory=memory,
             spark=spark,

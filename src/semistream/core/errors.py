@@ -70,3 +70,11 @@ class MissingExtraError(SemistreamError, ImportError):
 
 class InvalidSettingError(SemistreamError):
     """An argument or setting has a value that makes no sense."""
+
+
+class MasterUnavailableError(SemistreamError):
+    """The place of a master table, as a database server, does not answer or refuses to."""
+
+
+class UnsupportedValueError(SemistreamError):
+    """A value of a database has no counterpart in Arrow."""

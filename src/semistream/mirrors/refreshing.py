@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from semistream.mirrors.chosen_columns import added_columns, nullable
 from semistream.mirrors.source_description import Circumstances, MirrorSource, SourceRows, as_description
 from semistream.mirrors.sources import source_of
 from semistream.store import tables
+from semistream.store.address import Address
 from semistream.store.merge_in_parts import AppliedDifference, MergeInParts, MirrorStep
 from semistream.store.tables import Progress
 
@@ -50,7 +50,7 @@ class Refreshed:
 
 def build_mirror(
     source: MirrorSource,
-    path: Path,
+    address: Address,
     key: str | Sequence[str],
     *,
     page_bytes: int | None = None,
@@ -63,11 +63,11 @@ def build_mirror(
     names = (key,) if isinstance(key, str) else tuple(key)
     circumstances = Circumstances(names, None, _session(source, spark), parse_bytes(memory))
     with source.all_rows(circumstances) as rows:
-        return _built(rows, source, path, names, page_bytes, on_duplicate, memory, progress)
+        return _built(rows, source, address, names, page_bytes, on_duplicate, memory, progress)
 
 
 def refresh(
-    path: Path,
+    address: Address,
     data: Any = None,
     *,
     memory: int | str = "256MB",
@@ -76,28 +76,28 @@ def refresh(
 ) -> Refreshed:
     """Bring the table at `path` in step with its source, or with all rows in `data`, and say what has changed."""
     started = time.monotonic()
-    about = tables.info(path)
-    with tables.table_at(path).open(about["version"]) as store:
+    about = tables.info(address)
+    with tables.table_at(address).open(about["version"]) as store:
         schema, key = store.schema, store.key
     if data is not None:
-        task = _Refresh(path, about, schema, about["mirror"], None, memory, progress)
+        task = _Refresh(address, about, schema, about["mirror"], None, memory, progress)
         done = task.run(_given_rows(data, about["mirror"]))
     else:
-        source, mirror = mirrored_source(path, about["mirror"]), about["mirror"]
+        source, mirror = mirrored_source(address, about["mirror"]), about["mirror"]
         circumstances = Circumstances(tuple(key), schema, _session(source, spark), parse_bytes(memory))
-        task = _Refresh(path, about, schema, mirror, (source, circumstances), memory, progress)
+        task = _Refresh(address, about, schema, mirror, (source, circumstances), memory, progress)
         with source.rows_since(mirror["position"], circumstances) as rows:
             done = task.run(rows)
     return task.refreshed(done, time.monotonic() - started)
 
 
-def mirrored_source(path: Path, mirror: Mapping[str, Any] | None = None) -> MirrorSource:
+def mirrored_source(address: Address, mirror: Mapping[str, Any] | None = None) -> MirrorSource:
     """Return the source of a mirror; raises InvalidSettingError if the table is not one."""
-    known = mirror or tables.info(path)["mirror"]
+    known = mirror or tables.info(address)["mirror"]
     if known is None:
         raise InvalidSettingError(
-            f"{path} is not a mirror: give refresh the rows, or build it from a source with "
-            f"`semistream master build {path} --from ADDRESS --key NAME`."
+            f"{address.text} is not a mirror: give refresh the rows, or build it from a source with "
+            f"`semistream master build {address.text} --from ADDRESS --key NAME`."
         )
     return source_of(known["source"])
 
@@ -107,7 +107,7 @@ class _Refresh:
 
     def __init__(
         self,
-        path: Path,
+        address: Address,
         about: Mapping[str, Any],
         schema: pa.Schema,
         mirror: Mapping[str, Any] | None,
@@ -115,7 +115,7 @@ class _Refresh:
         memory: int | str,
         progress: Progress | None,
     ) -> None:
-        self._path = path
+        self._address = address
         self._about = about
         self._schema = schema
         self._mirror = mirror
@@ -136,7 +136,7 @@ class _Refresh:
             from semistream.spark import master_build
 
             return master_build.apply_difference(
-                self._path,
+                self._address,
                 rows.rows,
                 rows.deletes,
                 whole=rows.whole,
@@ -145,7 +145,7 @@ class _Refresh:
                 check=rows.check,
                 progress=self._progress,
             )
-        with MergeInParts(self._path, parse_bytes(self._memory), self._progress) as begun:
+        with MergeInParts(self._address, parse_bytes(self._memory), self._progress) as begun:
             return begun.apply_difference(
                 begun.sorted_upserts(rows.rows),
                 begun.sorted_deletes(rows.deletes),
@@ -157,7 +157,7 @@ class _Refresh:
 
     def refreshed(self, done: AppliedDifference, seconds: float) -> Refreshed:
         """Return what the refresh was."""
-        now = tables.info(self._path, version=done.version)
+        now = tables.info(self._address, version=done.version)
         known = {file["name"] for file in self._about["files"]}
         return Refreshed(
             version=done.version,
@@ -178,7 +178,7 @@ class _Refresh:
             source, circumstances = self._origin
             with source.all_rows(circumstances) as everything:
                 version = self._build(everything)
-        count = tables.info(self._path, version=version)["rows"]
+        count = tables.info(self._address, version=version)["rows"]
         return AppliedDifference(version, count, max(0, self._about["rows"] - count))
 
     def _build(self, rows: SourceRows) -> int:
@@ -186,7 +186,7 @@ class _Refresh:
         return _built(
             rows,
             None if self._origin is None else self._origin[0],
-            self._path,
+            self._address,
             tuple(about["key"]),
             about["page_bytes"],
             about["on_duplicate"],
@@ -199,7 +199,7 @@ class _Refresh:
 def _built(
     rows: SourceRows,
     source: MirrorSource | None,
-    path: Path,
+    address: Address,
     key: tuple[str, ...],
     page_bytes: int | None,
     on_duplicate: str,
@@ -213,7 +213,7 @@ def _built(
 
         return master_build.build(
             rows.rows,
-            path,
+            address,
             key,
             page_bytes=page_bytes,
             on_duplicate=on_duplicate,
@@ -223,7 +223,7 @@ def _built(
         )
     return tables.build(
         rows.rows,
-        path,
+        address,
         key,
         page_bytes=page_bytes,
         on_duplicate=on_duplicate,

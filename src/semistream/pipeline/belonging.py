@@ -47,7 +47,7 @@ class Belonging:
             id=self._id(),
             checkpoint=os.path.realpath(self._checkpoint),
             source=_source(description.source),
-            master=os.path.realpath(MasterTable(description.master).path),
+            master=MasterTable(description.master).address.real(),
             sink={"format": description.sink.format, "path": _real(sink)},
         )
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from semistream.core.durations import format_seconds
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import InvalidSettingError, MasterNotFoundError, SemistreamError
 from semistream.master_table import MasterTable
 from semistream.mirrors.refreshing import build_mirror, mirrored_source
 from semistream.mirrors.source_description import as_description
@@ -32,20 +32,20 @@ def ensure_mirror(table: MasterTable, description: MirrorDescription, spark: Spa
     """Build the mirror that a pipeline names unless it is there; one of another source is an error."""
     if description.source is None:
         if description.refresh_seconds is not None:
-            mirrored_source(table.path)
+            mirrored_source(table.address)
         return
     if is_missing(table):
         if description.key is None:
             raise InvalidSettingError(
                 "[master] names a source, but no mirror of it is there yet: add key, so that it can be built."
             )
-        build_mirror(description.source, table.path, description.key, spark=spark)
+        build_mirror(description.source, table.address, description.key, spark=spark)
         return
     mirrored = table.info()["mirror"]
     if mirrored is None or mirrored["source"] != as_description(description.source):
         raise InvalidSettingError(
-            f"[master] from names another source than {table.path} was built from: put it back, or build the mirror "
-            f"again with `semistream master build {table.path} --from ADDRESS --key NAME`."
+            f"[master] from names another source than {table.address.text} was built from: put it back, or build the mirror "
+            f"again with `semistream master build {table.address.text} --from ADDRESS --key NAME`."
         )
 
 
@@ -57,7 +57,11 @@ def awaits_mirror(description: PipelineDescription) -> bool:
 
 def is_missing(table: MasterTable) -> bool:
     """Say whether there is no table yet."""
-    return not any(table.path.glob("manifest*"))
+    try:
+        table.version  # noqa: B018 - asked for, to see whether there is one
+    except MasterNotFoundError:
+        return True
+    return False
 
 
 class MirrorKeeper:
@@ -113,7 +117,7 @@ class MirrorKeeper:
         if age > self._stale_after and had_a_chance:
             why = f" ({error})" if error is not None else ""
             raise StaleMirrorError(
-                f"The mirror {self._table.path} has not been in step with its source for {format_seconds(age)}{why}: "
+                f"The mirror {self._table.address.text} has not been in step with its source for {format_seconds(age)}{why}: "
                 f"see to the source, or leave out stale_after to go on with what is there."
             )
 

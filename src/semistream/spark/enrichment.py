@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,8 +36,9 @@ from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order
 from semistream.spark.worker_python import check_worker_python
+from semistream.store.address import Address, TableAddress
 from semistream.store.contract import MasterStore
-from semistream.store.tables import TableAddress, local_path, table_at
+from semistream.store.tables import table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +74,7 @@ def enrich(
 
     Args:
         df: The DataFrame to enrich, streaming or not.
-        master: The master table, or its path. Driver and workers must reach it by the same path.
+        master: The master table, or its address. Driver and workers must reach it by the same address.
         on: The key columns: a name, a list of names, or a mapping from columns of the DataFrame to key columns of the
             master table. Capitals in names matter only if spark.sql.caseSensitive is true.
         how: "inner", "left", "semi" or "anti"; Spark's names such as "left_outer" work, too.
@@ -104,8 +106,7 @@ def enrich(
     recipe.values(parameters)  # checks them
     chosen_order = _checked_order(order, recipe, parameters)
     memory_bytes = _checked_memory(memory)
-    # By a path that means the same in a worker, whose working directory is another; links in it must stay.
-    table = Path(os.path.abspath(local_path(master)))  # noqa: PTH100
+    table = Address.of(master).absolute()  # the working directory of a worker is another
     check_worker_python(df.sparkSession)
     names = ColumnNames.of(df.sparkSession)
     spark_schema = StructType(list(df.schema.fields))
@@ -140,6 +141,8 @@ def enrich(
         keys = [stream.names.index(key) for key in plan.stream_keys]
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
         version = store.version
+        if df.isStreaming and not store.capabilities.snapshot:
+            _warn_of_replay(table)
         spread = partitioned(df.toDF(*_positional("c", len(stream))), [f"c{key}" for key in keys], store, partitioning)
     inner = StructType(
         [
@@ -236,9 +239,17 @@ def _is_batch(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0
 
 
-def _operator_name(name: str | None, path: Path) -> str:
+def _warn_of_replay(table: Address) -> None:
+    warnings.warn(
+        f"The master table {table.name} has no versions: a micro-batch that is replayed after a failure is joined with "
+        f"the rows of that moment; copy the table with MasterTable.build if a replay must give the same rows.",
+        stacklevel=3,
+    )
+
+
+def _operator_name(name: str | None, table: Address) -> str:
     if name is None:
-        return f"{path.name}-{next(_unnamed)}"
+        return f"{table.name}-{next(_unnamed)}"
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]{1,100}", name):
         raise InvalidSettingError(f"{name!r} cannot name an operator: use letters, digits, '.', '_' and '-'.")
     return name

@@ -6,53 +6,44 @@ import hashlib
 import json
 import struct
 import time
-import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from io import BufferedWriter
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
-from semistream.core import durable_files as files
-from semistream.core.errors import CorruptTableError
 from semistream.engine.cache.tuple_cache import HotRows
+from semistream.store.saved_rows import NewRows, SavedRows
 
 _MAGIC = b"SSHOT1\0\0"
 _HEADER = struct.Struct("<8sIIQ")
 _CODE, _FREQUENCY, _ABSENT = "__code", "__frequency", "__absent"
 
 
-class HotRowsFile:
+class SavedCache:
     """The saved rows of one kind of cache: those of a master table, an algorithm and a choice of columns.
 
-    The file is replaced as a whole; a damaged or older one is as good as none. Rows are tried in order of their use.
+    They are replaced as a whole; damaged or older ones are as good as none. Rows are tried in order of their use.
     """
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.path = folder / f"{hashlib.sha256(kind.encode()).hexdigest()[:24]}.rows"
+    def __init__(self, beside: SavedRows, kind: str) -> None:
+        self._beside = beside
+        self.name = f"{hashlib.sha256(kind.encode()).hexdigest()[:24]}.rows"
 
     def save(self, rows: Iterable[HotRows], schema: pa.Schema, version: int, identity: str) -> None:
-        """Replace the file; a table that cannot be written is left as it is."""
-        complete = self.path.with_name(f"tmp-{uuid.uuid4().hex}")
-        try:
-            files.make_directories(self.path.parent)
-            try:
-                raw = files.NewFile(complete)
-                with BufferedWriter(raw) as file:
-                    file.write(_HEADER.pack(_MAGIC, 0, 0, 0))
-                    body = _Checked(file)
-                    saved: dict[str, int | str] = {"version": version, "identity": identity, "kind": self.path.name}
-                    _write(rows, schema, saved, body)
-                    file.flush()
-                    raw.write_start(_HEADER.pack(_MAGIC, body.crc, 0, body.size_bytes))
-                files.rename(complete, self.path)
-            finally:
-                files.remove_if_possible(complete)
-        except OSError:
-            return
+        """Replace what is saved; a table that cannot be written is left as it is."""
+
+        def write(raw: NewRows) -> None:
+            with BufferedWriter(raw) as file:
+                file.write(_HEADER.pack(_MAGIC, 0, 0, 0))
+                body = _Checked(file)
+                _write(rows, schema, {"version": version, "identity": identity, "kind": self.name}, body)
+                file.flush()
+                raw.write_start(_HEADER.pack(_MAGIC, body.crc, 0, body.size_bytes))
+
+        self._beside.replace(self.name, write)
 
     def load(self, max_bytes: int, max_seconds: float) -> tuple[int, str, Iterator[HotRows]]:
         """Return version and identity of the saved rows, and an iterator over them that stops after so many seconds.
@@ -66,17 +57,14 @@ class HotRowsFile:
             reader = pa.ipc.open_stream(body)
             saved = json.loads(reader.schema.metadata[b"semistream"])
             version, identity = int(saved["version"]), str(saved["identity"])
-            if saved["kind"] != self.path.name:
+            if saved["kind"] != self.name:
                 return 0, "", iter(())  # rows of another cache, perhaps with other columns
         except (pa.ArrowException, KeyError, TypeError, ValueError):
             return 0, "", iter(())
         return version, identity, _batches(reader, time.monotonic() + max_seconds)
 
     def _body(self, max_bytes: int) -> pa.Buffer | None:
-        try:
-            content = files.read_file(self.path, max_bytes=max_bytes + _HEADER.size)
-        except (OSError, CorruptTableError):
-            return None
+        content = self._beside.read(self.name, max_bytes + _HEADER.size)
         if len(content) < _HEADER.size:
             return None
         magic, crc, _, length = _HEADER.unpack_from(content)

@@ -23,6 +23,7 @@ from semistream.core.spark_frames import is_spark_frame
 from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_tasks import REPORT_COLUMNS, ChangesTask, PageTask, SortedRowsTask, reported_parts
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
+from semistream.store.address import Address
 from semistream.store.build_in_parts import BuildInParts, check_settings, page_bytes_for
 from semistream.store.merge_in_parts import (
     AppliedDifference,
@@ -41,7 +42,7 @@ _LATEST_NEEDS_ORDER = "or name the columns that say which row is the latest in o
 
 def build(
     frame: DataFrame,
-    path: Path,
+    address: Address,
     key: str | Sequence[str],
     *,
     page_bytes: int | None,
@@ -51,7 +52,7 @@ def build(
     mirror: Mapping[str, Any] | None = None,
     check: Callable[[], None] | None = None,
 ) -> int:
-    """Write all rows of a DataFrame as the next version of the table at `path` and return its number.
+    """Write all rows of a DataFrame as the next version of the table at an address and return its number.
 
     The DataFrame is evaluated twice, for a sample of the codes and for the rows, and without `page_bytes` its rows are
     counted before, so that pages are small if the table is. Rows have no order in Spark, so that
@@ -75,7 +76,7 @@ def build(
     order = spelling.all_spelled(_named(order_by), frame.columns)
     rows = _sorted_by_code(frame, coder, layout.order, order, tell_apart=on_duplicate != "error")
     progress = progress or silent
-    with BuildInParts(path, layout, on_duplicate) as begun:
+    with BuildInParts(address, layout, on_duplicate) as begun:
         progress("reading", 0, None)
         page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame))
         task = PageTask(
@@ -96,7 +97,7 @@ def build(
 
 
 def merge(
-    path: Path,
+    address: Address,
     upserts: Any = None,
     deletes: Any = None,
     *,
@@ -114,7 +115,7 @@ def merge(
     progress = progress or silent
     if order_by is not None and not is_spark_frame(upserts):
         raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
-    with MergeInParts(path, memory_bytes, progress) as begun:
+    with MergeInParts(address, memory_bytes, progress) as begun:
         changes = _Changes(begun, progress)
         rule = "all" if begun.keeps_all else "latest"
         if is_spark_frame(upserts) and rule == "latest" and order_by is None:
@@ -125,7 +126,7 @@ def merge(
 
 
 def apply_difference(
-    path: Path,
+    address: Address,
     upserts: Any,
     deletes: Any = None,
     *,
@@ -139,7 +140,7 @@ def apply_difference(
 
     A key must not be there twice, unless the table keeps them all. Only rows that differ from the table are merged.
     """
-    with MergeInParts(path, parse_bytes(memory), progress) as begun:
+    with MergeInParts(address, parse_bytes(memory), progress) as begun:
         changes = _Changes(begun, progress or silent)
         rule = "all" if begun.keeps_all else "error"
         upserted = changes.upserts(upserts, None, in_order=rule == "all")

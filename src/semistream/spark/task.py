@@ -18,6 +18,7 @@ from semistream.joining.session import typical_row_bytes
 from semistream.spark.refused_rows import RefusedRows
 from semistream.spark.statistics import TaskStatistics
 from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
+from semistream.store.address import Address
 from semistream.store.tables import table_at
 
 
@@ -31,7 +32,7 @@ class Pin:
     batch: int | None = None
     wanted: bool = True
 
-    def resolve(self, table: Path) -> tuple[int, str, int]:
+    def resolve(self, table: Address) -> tuple[int, str, int]:
         """Return the version to read, the id of the query and the number of the batch."""
         owner, batch = self.owner, self.batch
         if owner is None or batch is None:
@@ -59,7 +60,7 @@ class EnrichTask:
     """
 
     name: str
-    table: Path
+    table: Address
     pin: Pin
     algorithm: str
     parameters: dict[str, float]

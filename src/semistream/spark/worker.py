@@ -8,7 +8,6 @@ import time
 import zipimport
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +23,8 @@ from semistream.engine.output.output import Output
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
-from semistream.spark.hot_rows import HotRowsFile
+from semistream.spark.hot_rows import SavedCache
+from semistream.store.address import Address
 from semistream.store.contract import MasterStore
 from semistream.store.tables import table_at
 
@@ -46,7 +46,7 @@ Session: TypeAlias = JoinSession | OrderedSession
 class JoinRequest:
     """What a task asks of its worker."""
 
-    table: Path
+    table: Address
     algorithm: str
     parameters: Mapping[str, float]
     order: Order
@@ -70,8 +70,8 @@ class HeldJoin:
         self.warmed_rows = 0
         """Rows that the cache has taken over since it was last asked."""
         self.used = time.monotonic()
-        folder = table_at(request.table).hot_rows_folder
-        self._file = HotRowsFile(folder, kind) if folder is not None else None
+        beside = table_at(request.table).saved_rows
+        self._saved_cache = SavedCache(beside, kind) if beside is not None else None
         self._store: MasterStore | None = None
         self._cache: CacheStage | None = None
         self._memory_bytes = 0
@@ -148,7 +148,7 @@ class HeldJoin:
 
     def save_now_and_then(self) -> None:
         """Save what is cached for other workers, less and less often, and only if it has changed."""
-        file, store, cache = self._file, self._store, self._cache
+        file, store, cache = self._saved_cache, self._store, self._cache
         if file is None or store is None or cache is None or self._session is None:
             return
         admissions = self._session.stats.cache_admissions
@@ -165,9 +165,9 @@ class HeldJoin:
         return (_still_true(hot, store, then.version, then.identity) for hot in parked)
 
     def _saved(self, store: MasterStore, memory_bytes: int) -> Iterable[HotRows]:
-        if self._file is None:
+        if self._saved_cache is None:
             return ()
-        version, identity, saved = self._file.load(memory_bytes, _REFILL_SECONDS)
+        version, identity, saved = self._saved_cache.load(memory_bytes, _REFILL_SECONDS)
         return (_still_true(hot, store, version, identity) for hot in saved)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from semistream.store.address import Address
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.versions.new_version import NewVersion, remove_leftovers
 from semistream.store.paged.versions.page_index import PageIndex, address
@@ -20,14 +21,14 @@ __all__ = ["BuildInParts", "check_settings", "page_bytes_for"]
 
 
 class BuildInParts:
-    """The next version of the table at `path`; holds the writer's lock while it is entered.
+    """The next version of the table at an address; holds the writer's lock while it is entered.
 
     Parts may be written into `directory` under the number `version` until it is committed. When it is left, files that
     no version names are removed.
     """
 
-    def __init__(self, path: Path, layout: RowLayout, on_duplicate: str) -> None:
-        self._version = NewVersion(path.absolute(), create=True)
+    def __init__(self, address: Address, layout: RowLayout, on_duplicate: str) -> None:
+        self._version = NewVersion(address.absolute().path, create=True)
         self._layout = layout
         self._on_duplicate = on_duplicate
 

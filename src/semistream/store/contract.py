@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.keys import KeyCodec
 from semistream.store.found_rows import RowReader
+from semistream.store.saved_rows import SavedRows
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,6 @@ class StoredTable(ABC):
         return self.current_version() if version is None else version
 
     @property
-    def hot_rows_folder(self) -> Path | None:
+    def saved_rows(self) -> SavedRows | None:
         """Where workers save the rows they have cached for workers that start later; None if they save none."""
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import DuplicateKeyError, KeyTypeError, NullKeyError, UnknownColumnError
 from semistream.core.keys import KeyCodec
 from semistream.store.contract import Capabilities, MasterStore, PageSet
+from semistream.store.row_slices import RowSlices, only_chunk
 from semistream.store.rows_within import RowsWithin
 from semistream.store.sparse_index import SparseIndex
 
@@ -99,17 +100,17 @@ class MemoryStore(MasterStore):
         starts = self._starts[first_pages]
         if len(starts) == 1:
             base, end = int(starts[0]), int(self._starts[last_pages[0] + 1])
-            return _Slices(self._codes[base:end], np.array([0, end - base]), self._rows, starts, self._counter)
+            return RowSlices(self._codes[base:end], np.array([0, end - base]), self._rows, starts, self._counter)
         sizes = self._starts[last_pages + 1] - starts
         bounds = np.concatenate(([0], np.cumsum(sizes)))
         rows = np.repeat(starts - bounds[:-1], sizes) + np.arange(bounds[-1])
-        return _Slices(self._codes[rows], bounds, self._rows, starts, self._counter)
+        return RowSlices(self._codes[rows], bounds, self._rows, starts, self._counter)
 
     def _counter(self, columns: tuple[str, ...]) -> RowsWithin:
         """Return what counts the bytes of rows of some columns; looked up in one step, so threads may share it."""
         counter = self._counters.get(columns)
         if counter is None:
-            counter = RowsWithin([_only_chunk(self._rows.column(name)) for name in columns])
+            counter = RowsWithin([only_chunk(self._rows.column(name)) for name in columns])
             self._counters[columns] = counter
         return counter
 
@@ -126,54 +127,6 @@ class MemoryStore(MasterStore):
     def _first_duplicate(self) -> str:
         row = int(np.flatnonzero(self._codes[1:] == self._codes[:-1])[0])
         return ", ".join(f"{name}={self._rows.column(name)[row]}" for name in self.key)
-
-
-class _Slices(PageSet):
-    def __init__(
-        self,
-        codes: Int64Array,
-        bounds: Int64Array,
-        rows: pa.Table,
-        starts: Int64Array,
-        counter: Callable[[tuple[str, ...]], RowsWithin],
-    ) -> None:
-        self.codes = codes
-        self.bounds = bounds
-        self._rows = rows
-        self._starts = starts
-        self._counter = counter
-
-    def take(self, rows: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
-        return self._take_at(self._places(rows), columns)
-
-    def take_within(self, rows: Int64Array, columns: Sequence[str], limit_bytes: int) -> tuple[pa.RecordBatch, int]:
-        counter = self._counter(tuple(columns))
-        if not counter.is_countable:
-            return super().take_within(rows, columns, limit_bytes)
-        at = self._places(rows)
-        count, size_bytes = counter.count(at, limit_bytes)
-        return self._take_at(at[:count], columns), size_bytes
-
-    def _places(self, rows: Int64Array) -> Int64Array:
-        if len(self._starts) == 1:
-            only: Int64Array = rows + self._starts[0]
-            return only
-        ranges = np.searchsorted(self.bounds, rows, side="right") - 1
-        places: Int64Array = rows - self.bounds[ranges] + self._starts[ranges]
-        return places
-
-    def _take_at(self, at: Int64Array, columns: Sequence[str]) -> pa.RecordBatch:
-        indices = pa.array(at)
-        arrays = [_only_chunk(self._rows.column(name)).take(indices) for name in columns]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._rows.schema.field(name) for name in columns]))
-
-    @property
-    def size_bytes(self) -> int:
-        return self.codes.nbytes
-
-
-def _only_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _page_starts(codes: Int64Array, rows_per_page: int) -> Int64Array:

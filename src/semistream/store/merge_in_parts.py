@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from semistream.core.durable_files import names_in, open_to_read, remove_if_possible
 from semistream.core.errors import ConcurrentWriteError
+from semistream.store.address import Address
 from semistream.store.paged.format.layout import TEMPORARY_PREFIX
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
@@ -45,7 +46,7 @@ class AppliedDifference:
 
 
 class MergeInParts:
-    """The next version of the table at `path`, which has some rows of the current one changed.
+    """The next version of the table at an address, which has some rows of the current one changed.
 
     Holds the writer's lock while it is entered. Changes may be written as parts into `directory`, in files whose names
     start with `prefix`; these are removed when it is left. Half of the memory sorts what is sorted here.
@@ -56,8 +57,8 @@ class MergeInParts:
     keeps_all: bool
     """Whether all rows of a key are kept; known once it is entered."""
 
-    def __init__(self, path: Path, memory_bytes: int, progress: Progress | None = None) -> None:
-        self._version = NewVersion(path.absolute())
+    def __init__(self, address: Address, memory_bytes: int, progress: Progress | None = None) -> None:
+        self._version = NewVersion(address.absolute().path)
         self._memory_bytes = memory_bytes
         self._progress = progress or silent
         self._cleanup = ExitStack()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from semistream.core.errors import InvalidSettingError
-from semistream.core.local_paths import local_path_of
-from semistream.core.spark_frames import is_spark_frame
+from semistream.store import paged
+from semistream.store.address import LOCAL, Address, NamesTable, TableAddress, not_there
 from semistream.store.contract import StoredTable
-from semistream.store.paged import Progress, build, compact, info, merge, restore, vacuum, verify
+from semistream.store.database.address import PASSWORDS as DATABASES
+from semistream.store.database.table import DatabaseTable
+from semistream.store.paged import Progress
 from semistream.store.paged.table import PagedTable
 from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
@@ -19,6 +20,7 @@ from semistream.store.paged.write.row_sources import Source, open_source
 
 __all__ = [
     "KEEP_FOR",
+    "Address",
     "NamesTable",
     "Progress",
     "Source",
@@ -27,7 +29,6 @@ __all__ = [
     "check_page_bytes",
     "compact",
     "info",
-    "local_path",
     "merge",
     "open_source",
     "restore",
@@ -38,41 +39,101 @@ __all__ = [
 ]
 
 
-class NamesTable(Protocol):
-    """What names a stored table by its path, as a MasterTable does."""
-
-    @property
-    def path(self) -> Path:
-        """Where the table is."""
-
-
-TableAddress: TypeAlias = NamesTable | str | os.PathLike[str]
-
-
 def table_at(address: TableAddress) -> StoredTable:
-    """Return the table at an address; whether there is one shows when it is asked for something."""
-    return PagedTable(local_path(address))
+    """Return the table at an address; whether there is one shows when it is asked for something.
+
+    This is the one point that looks at the scheme of an address.
+    """
+    found = Address.of(address)
+    if found.scheme == LOCAL:
+        return PagedTable(found.path)
+    if found.scheme in DATABASES:
+        return DatabaseTable(found.text)
+    raise not_there(found.scheme)
 
 
-def local_path(address: TableAddress) -> Path:
-    """Return the path of the folder that an address means, such as a path or file:///…; else InvalidSettingError."""
-    if _holds_rows(address):
-        raise InvalidSettingError(
-            f"A {type(address).__name__} is not a master table: make one of its rows with "
-            f"MasterTable.build(data, path, key=...), and pass what that returns."
-        )
-    named = address if isinstance(address, str | os.PathLike) else getattr(address, "path", None)
-    text = os.fspath(named) if isinstance(named, str | os.PathLike) else None
-    if not isinstance(text, str) or not text or "\0" in text:
-        shown = repr(address)[:100]
-        raise InvalidSettingError(f"{shown} is not the path of a master table: give the path of a directory.")
-    return local_path_of(text, "Master tables")
+def build(
+    data: Any,
+    address: TableAddress,
+    key: str | Sequence[str],
+    *,
+    page_bytes: int | None = None,
+    on_duplicate: str = "error",
+    memory: int | str = "256MB",
+    progress: Progress | None = None,
+    mirror: Mapping[str, Any] | None = None,
+    check: Callable[[], None] | None = None,
+) -> int:
+    """Write all rows of `data` as the next version of the table at an address and return its number.
 
-
-def _holds_rows(address: object) -> bool:
-    """Say whether somebody passes rows where a table is wanted."""
-    if isinstance(address, list | tuple):
-        return bool(address) and all(_holds_rows(part) for part in address)
-    return is_spark_frame(address) or any(
-        hasattr(type(address), name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "to_batches")
+    `mirror` says what the rows are a mirror of; `check` is called before the commit, and may refuse by raising.
+    """
+    return paged.build(
+        data,
+        _paged(address).path,
+        key,
+        page_bytes=page_bytes,
+        on_duplicate=on_duplicate,
+        memory=memory,
+        progress=progress,
+        mirror=mirror,
+        check=check,
     )
+
+
+def merge(
+    address: TableAddress,
+    upserts: Any = None,
+    deletes: Any = None,
+    *,
+    memory: int | str = "256MB",
+    progress: Progress | None = None,
+) -> int:
+    """Delete rows by key, then insert or replace rows by key, as the next version; return the number of the version."""
+    return paged.merge(_paged(address).path, upserts, deletes, memory=memory, progress=progress)
+
+
+def compact(address: TableAddress, *, progress: Progress | None = None) -> int:
+    """Copy all pages of the current version into one file, as the next version; return its number."""
+    return paged.compact(_paged(address).path, progress=progress)
+
+
+def restore(address: TableAddress, version: int) -> int:
+    """Commit the content of a version under a new number and return it."""
+    return paged.restore(_paged(address).path, version)
+
+
+def verify(address: TableAddress, *, version: int | None = None) -> dict[str, int]:
+    """Check every page of a version and return what was checked."""
+    return paged.verify(_paged(address).path, version=version)
+
+
+def info(address: TableAddress, *, version: int | None = None) -> dict[str, Any]:
+    """Return what is known about a table without reading its pages."""
+    return paged.info(_paged(address).path, version=version)
+
+
+def vacuum(
+    address: TableAddress,
+    keep_versions: int = 1,
+    *,
+    keep_for: float | str = KEEP_FOR,
+    also_keep: Iterable[int] = (),
+    pins_older_than: float | str | None = None,
+) -> dict[str, Any]:
+    """Remove old versions and return what was freed, and for each version that stays the reasons."""
+    return paged.vacuum(
+        _paged(address).path, keep_versions, keep_for=keep_for, also_keep=also_keep, pins_older_than=pins_older_than
+    )
+
+
+def _paged(address: TableAddress) -> PagedTable:
+    """Return a table that semistream itself writes."""
+    table = table_at(address)
+    if isinstance(table, DatabaseTable):
+        raise InvalidSettingError(
+            "A table in a database is only read: change it there, or copy it with MasterTable.build into a folder and "
+            "keep the copy in order."
+        )
+    assert isinstance(table, PagedTable)
+    return table

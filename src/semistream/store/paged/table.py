@@ -9,6 +9,8 @@ from semistream.store.paged.format.layout import HOT_NAME
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions import manifest as manifests
 from semistream.store.paged.versions import pins
+from semistream.store.places.saved_in_folder import SavedInFolder
+from semistream.store.saved_rows import SavedRows
 
 
 class PagedTable(StoredTable):
@@ -34,6 +36,6 @@ class PagedTable(StoredTable):
         return pins.pin(self.path, owner, batch, version)
 
     @property
-    def hot_rows_folder(self) -> Path:
+    def saved_rows(self) -> SavedRows:
         """A folder inside that of the table, so that cached rows go where the table goes."""
-        return self.path / HOT_NAME
+        return SavedInFolder(self.path / HOT_NAME)

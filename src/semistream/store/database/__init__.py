@@ -1,0 +1,1 @@
+"""Tables of databases as master tables, read where they are."""

@@ -1,0 +1,1 @@
+"""Where the objects of a table can be."""
