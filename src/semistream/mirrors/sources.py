@@ -9,10 +9,13 @@ from typing import Any
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.local_paths import local_path_of, scheme_of
+from semistream.mirrors.database import DatabaseSource
 from semistream.mirrors.files import FileSource
 from semistream.mirrors.source_description import MirrorSource
 
-_KINDS: dict[str, type[MirrorSource]] = {kind.kind: kind for kind in (FileSource,)}
+_KINDS: dict[str, type[MirrorSource]] = {kind.kind: kind for kind in (FileSource, DatabaseSource)}
+_SCHEMES = {"postgresql": "database", "mysql": "database"}
+"""What addresses begin with, where that is not the kind."""
 
 
 def source_kind(kind: str) -> type[MirrorSource]:
@@ -40,7 +43,7 @@ def source_at(address: str) -> MirrorSource:
         scheme = address.partition(":")[0]
     if scheme is None or scheme == "file":
         return FileSource.of_address(address)
-    return source_kind(scheme).of_address(address)
+    return source_kind(_SCHEMES.get(scheme, scheme)).of_address(address)
 
 
 def source_from_settings(settings: str | Mapping[str, Any], folder: Path) -> MirrorSource:
