@@ -19,6 +19,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 _WIDTH = 120
 _FIRST = ("enrich", "MasterTable", "join", "JoinedBatches")
 _NOT_MADE_BY_USERS = ("JoinedBatches",)
+_ONLY_MADE_BY_USERS = "Source"
+"""What the names of classes end with that users make and hand on."""
 _TYPES = {
     "On": "str, sequence of str, or mapping",
     "TableAddress": "MasterTable, str or path",
@@ -67,7 +69,7 @@ def _class(name: str, target: type) -> Iterator[str]:
         yield f"{_summary(target)}\n"
     else:
         yield from _callable(f"## `{name}`", name, target)
-    for member, value in vars(target).items():
+    for member, value in vars(target).items() if not name.endswith(_ONLY_MADE_BY_USERS) else ():
         if member.startswith("_"):
             continue
         if isinstance(value, property):

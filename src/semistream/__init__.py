@@ -9,17 +9,30 @@ from semistream.core.errors import SemistreamError
 if TYPE_CHECKING:
     from semistream.joining import JoinedBatches, join
     from semistream.master_table import MasterTable
+    from semistream.mirrors.database import DatabaseSource
+    from semistream.mirrors.files import FileSource
     from semistream.spark.batch_progress import progress
     from semistream.spark.enrichment import enrich
 
 __version__ = "0.1.0"
-__all__ = ["JoinedBatches", "MasterTable", "SemistreamError", "enrich", "join", "progress"]
+__all__ = [
+    "DatabaseSource",
+    "FileSource",
+    "JoinedBatches",
+    "MasterTable",
+    "SemistreamError",
+    "enrich",
+    "join",
+    "progress",
+]
 
 _HOMES = {
     "enrich": "semistream.spark.enrichment",
     "join": "semistream.joining",
     "JoinedBatches": "semistream.joining",
     "MasterTable": "semistream.master_table",
+    "DatabaseSource": "semistream.mirrors.database",
+    "FileSource": "semistream.mirrors.files",
     "progress": "semistream.spark.batch_progress",
 }
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from semistream.core.errors import InvalidSettingError
 from semistream.core.spark_frames import is_spark_frame
+from semistream.mirrors.source_description import MirrorSource
 from semistream.store import tables
 from semistream.store.address import Address
 from semistream.store.contract import MasterStore
 from semistream.store.tables import Progress
+
+if TYPE_CHECKING:
+    from semistream.mirrors.refreshing import Refreshed
 
 
 class MasterTable:
@@ -49,7 +53,8 @@ class MasterTable:
         Args:
             data: An Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, which
                 may be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its
-                own memory; driver and executors must then reach the table by the same address.
+                own memory; driver and executors must then reach the table by the same address. Or a source such as
+                FileSource: the table becomes a mirror, which `refresh` keeps in step with it.
             address: The directory of the table, also written as file:///….
             key: The key column, or a list of key columns.
             page_bytes: The approximate size of a page in bytes. By default 4096 where the rows are known to take 1 GiB
@@ -62,6 +67,21 @@ class MasterTable:
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         table = cls(address)
+        if isinstance(data, MirrorSource):
+            if order_by is not None:
+                raise InvalidSettingError("order_by is for Spark DataFrames: leave it out.")
+            from semistream.mirrors import refreshing
+
+            refreshing.build_mirror(
+                data,
+                table.address,
+                key,
+                page_bytes=page_bytes,
+                on_duplicate=on_duplicate,
+                memory=memory,
+                progress=progress,
+            )
+            return table
         if is_spark_frame(data):
             # Here, because Spark takes long to load and need not be installed.
             from semistream.spark import master_build
@@ -137,6 +157,31 @@ class MasterTable:
         if order_by is not None:
             raise InvalidSettingError("order_by is for upserts in a Spark DataFrame: leave it out.")
         return tables.merge(self.address, upserts, deletes, memory=memory, progress=progress)
+
+    def refresh(
+        self,
+        data: Any = None,
+        *,
+        memory: int | str = "256MB",
+        spark: Any = None,
+        progress: Progress | None = None,
+    ) -> Refreshed:
+        """Bring the table in step with its source in one commit, and return what has changed.
+
+        Only rows that differ are merged, so that it may be killed and repeated. A column that the source has gained is
+        added, for which the table is built anew; one that it has lost or retyped is an error before anything is
+        written. If nothing has changed there is no new version.
+
+        Args:
+            data: All rows that the table should have, in any form that `build` takes. By default the source that the
+                table was built from is read.
+            memory: What sorting and comparing may use: bytes, or a text such as "256MB".
+            spark: The Spark session for a source that Spark reads; by default the active one.
+            progress: A function that is called with what is being done, how much of it is done, and the total or None.
+        """
+        from semistream.mirrors import refreshing
+
+        return refreshing.refresh(self.address, data, memory=memory, spark=spark, progress=progress)
 
     def info(self, version: int | None = None) -> dict[str, Any]:
         """Return rows, pages, bytes, schema, key, versions, files and pins, without reading pages.

@@ -9,7 +9,7 @@ from typing import Any
 
 from doc_pages import DOCS
 
-from semistream.spark.batch_progress import BatchProgress
+from semistream.spark.batch_progress import BatchProgress, MirrorNumbers
 from semistream.spark.metrics_files import PrometheusFile
 from semistream.spark.statistics import BatchStatistics
 
@@ -20,7 +20,9 @@ def _batch() -> BatchProgress:
     texts = {"name": "products", "query_id": "q"}
     counts: dict[str, Any] = {field.name: texts.get(field.name, 1) for field in fields(BatchStatistics)}
     enrichments = (BatchStatistics(**counts),)
-    return BatchProgress("sales", "q", 1, "2026-01-01T00:00:00Z", 1, 1, 0.1, 0.1, 1, enrichments, 1, 1)
+    return BatchProgress(
+        "sales", "q", 1, "2026-01-01T00:00:00Z", 1, 1, 0.1, 0.1, 1, enrichments, 1, 1, MirrorNumbers(1)
+    )
 
 
 def test_every_counter_has_a_line() -> None:

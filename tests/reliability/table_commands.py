@@ -131,12 +131,20 @@ def _merge(table: MasterTable) -> Any:
     return table.merge(rows_of(_CHANGES), pa.table({"k": [50, 53]}))
 
 
+_REFRESHED = {-1: "new"} | values(4, "first") | values(2, "refreshed", 40)
+
+
+def _refresh(table: MasterTable) -> Any:
+    return table.refresh(rows_of(_REFRESHED), memory=9_000)
+
+
 COMMANDS = {
     command.name: command
     for command in (
         Command("build", _build, _built),
         Command("first build", _build, _built, from_nothing=True),
         Command("merge", _merge, lambda old: {k: v for k, v in (old | _CHANGES).items() if k not in (50, 53)}),
+        Command("refresh", _refresh, lambda _: _REFRESHED),
         Command("compact", lambda table: table.compact(), lambda old: old),
         Command("restore", lambda table: table.restore(2), lambda _: values(0, "first") | values(0, "second", 60)),
         Command("vacuum", lambda table: table.vacuum(keep_for=0), lambda old: old, makes_version=False),

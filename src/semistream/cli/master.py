@@ -20,6 +20,14 @@ _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
 TablePath = Annotated[str, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for sorting, such as 256MB.")]
+SparkSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="A setting of Spark, for sources that Spark reads, such as spark.jars=…; repeatable.",
+        show_default=False,
+    ),
+]
 Version = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="A version other than the current one.", show_default=False),
@@ -44,9 +52,12 @@ def master(context: typer.Context) -> None:
 @master_app.command(cls=PlainCommand)
 def build(
     source: Annotated[
-        list[Path], typer.Argument(metavar="SOURCE...", help="Parquet, CSV or Arrow IPC files, or directories of them.")
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Parquet, CSV or Arrow IPC files, or directories of them; with --from, the directory of the table.",
+        ),
     ],
-    to: Annotated[str, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
     key: Annotated[
         list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, separated by commas.", show_default=False)
     ],
@@ -65,16 +76,38 @@ def build(
         ),
     ] = OnDuplicate.ERROR,
     memory: Memory = _MEMORY,
+    to: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)
+    ] = None,
+    mirrored: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="ADDRESS",
+            help="Make a mirror of the source at this address, which `refresh` keeps in step with it.",
+            show_default=False,
+        ),
+    ] = None,
+    setting: SparkSettings = None,
 ) -> None:
-    """Build a table, or its next version, from all its rows."""
-    from semistream.cli import rendering, source_files
+    """Build a table, or its next version, from all its rows.
+
+    `build FILE... --to PATH` makes a table, and `build PATH --from ADDRESS` a mirror.
+    """
+    from semistream.cli import mirrors, rendering, source_files
     from semistream.cli.progress import progress
     from semistream.master_table import MasterTable
 
     names = [name.strip() for part in key for name in part.split(",") if name.strip()]
     if not names:
         raise InvalidSettingError("No key column is named: give --key NAME[,NAME].")
-    files = source_files.existing_files(source)
+    if mirrored is not None:
+        path = mirrors.table_of_mirror(source, to)
+        rendering.show_built(mirrors.build(path, mirrored, names, page_bytes, on_duplicate.value, memory, setting))
+        return
+    if to is None:
+        raise InvalidSettingError("Where the table goes is missing: give --to PATH, or --from ADDRESS for a mirror.")
+    files = source_files.existing_files([Path(one) for one in source])
     with progress() as reporting:
         table = MasterTable.build(
             files,
@@ -121,6 +154,26 @@ def merge(
 
 
 @master_app.command(cls=PlainCommand)
+def refresh(
+    path: TablePath,
+    memory: Memory = _MEMORY,
+    setting: SparkSettings = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
+) -> None:
+    """Bring a mirror in step with its source; makes a version if anything has changed.
+
+    It may be stopped and repeated at any time: rows and position are committed together.
+    """
+    from semistream.cli import json_output, mirrors, rendering
+
+    done = mirrors.refresh(path, memory, setting)
+    if as_json:
+        typer.echo(json_output.as_json([mirrors.flat(path, done)]), nl=False)
+    else:
+        rendering.show_refreshed(path, done)
+
+
+@master_app.command(cls=PlainCommand)
 def info(
     path: TablePath,
     version: Version = None,
@@ -141,6 +194,7 @@ def info(
     flat["key"] = ", ".join(about["key"])
     flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in about["schema"].items())
     flat["files"] = len(about["files"])
+    flat["mirror_of"] = about["mirror"]["source"]["kind"] if about["mirror"] else None
     flat["versions"] = ", ".join(map(str, about["versions"]))
     flat["pins"] = ", ".join(
         f"{pin['query']} batch {pin['batch']} version {pin['version']} age {pin['age_seconds']:.0f} s"

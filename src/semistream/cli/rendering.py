@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.table import Table
 from semistream.core.budget import format_bytes
 from semistream.core.durations import format_seconds
 from semistream.engine.recipe import Recipe
+
+if TYPE_CHECKING:
+    from semistream.mirrors.refreshing import Refreshed
 
 _WIDTH_OF_A_FILE = 120
 
@@ -88,6 +91,24 @@ def show_merged(table: dict[str, Any], before: int) -> None:
     console().print(text, soft_wrap=True)
 
 
+def show_refreshed(path: str, done: Refreshed) -> None:
+    """Print what a refresh has changed."""
+    out = console()
+    shown = escape(path)
+    if not done.changed:
+        out.print(f"Nothing has changed: {shown} stays at version {done.version}.", soft_wrap=True)
+        return
+    rows = f"{_rows(done.rows_upserted)} inserted or replaced, {_rows(done.rows_deleted)} deleted"
+    out.print(
+        f"Refreshed {shown} to version {done.version}: {rows}, {format_bytes(done.bytes_written)} written in "
+        f"{done.seconds:.1f} seconds.",
+        soft_wrap=True,
+    )
+    if done.columns_added:
+        added = escape(", ".join(done.columns_added))
+        out.print(f"The source has gained the columns {added}: all rows were written anew.", soft_wrap=True)
+
+
 def show_compacted(after: dict[str, Any], before: dict[str, Any]) -> None:
     """Print what a compaction has made."""
     path = escape(after["path"])
@@ -126,6 +147,7 @@ def show_info(about: dict[str, Any]) -> None:
         ("Duplicates", about["on_duplicate"]),
         ("Rows", f"{about['rows']:,}"),
         ("Pages", f"{about['pages']:,} of about {about['page_bytes']:,} bytes"),
+        *([("Mirror of", _described(about["mirror"]["source"]))] if about.get("mirror") else []),
         ("Size", f"{format_bytes(about['bytes'])} in {len(about['files'])} files"),
     ):
         facts.add_row(name, escape(value))
@@ -175,6 +197,16 @@ def show_vacuumed(freed: dict[str, Any]) -> None:
         out.print(f"Removed the pins of query {escape(query)}.", soft_wrap=True)
     for version, reasons in freed["reasons"].items():
         out.print(f"Kept version {version}: {escape('; '.join(reasons))}.", soft_wrap=True)
+
+
+def _described(source: dict[str, Any]) -> str:
+    """Return a source as it stands in a manifest, which holds no secrets."""
+    rest = ", ".join(
+        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in source.items()
+        if name != "kind"
+    )
+    return f"{source['kind']}: {rest}"
 
 
 def _rows(count: int) -> str:

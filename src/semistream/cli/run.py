@@ -44,11 +44,13 @@ def run(
     if json_file is not None:
         json_output.check_writable(json_file)
     from semistream.pipeline.checked_start import CheckedStart, check_source, check_unused
+    from semistream.pipeline.mirror_keeper import awaits_mirror
 
     # Both are looked at once more, under the lock, when Spark is there; but Spark takes seconds to come.
     if not check:
         check_unused(description)
-    CheckedStart(description, accept_moved=accept_moved)
+    if not awaits_mirror(description):
+        CheckedStart(description, accept_moved=accept_moved)
     check_source(description)
     from semistream.pipeline.planning import plan_pipeline
     from semistream.pipeline.running import run_pipeline, session_of

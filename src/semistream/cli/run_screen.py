@@ -111,6 +111,9 @@ def facts_of(batch: BatchProgress) -> list[tuple[str, str]]:
         facts.append(("out", f"{batch.rows_out:,} rows, {_rate(batch.rows_out_per_second)}/s"))
     for enrichment in batch.enrichments:
         facts += _enrichment_facts(enrichment.as_dict())
+    if batch.mirror is not None:
+        failed = f", {batch.mirror.failures:,} refreshes failed" if batch.mirror.failures else ""
+        facts.append(("mirror", f"version {batch.mirror.version}, {clock(batch.mirror.age_seconds)} old{failed}"))
     if batch.backlog is not None:
         facts.append(("backlog", f"{batch.backlog:,} rows"))
     if batch.backlog_files is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from semistream.mirrors.source_description import MirrorSource
+
 
 @dataclass(frozen=True)
 class SourceDescription:
@@ -18,6 +20,22 @@ class SourceDescription:
     options: Mapping[str, str]
     max_files_per_trigger: int | None
     dead_letters: str | None
+
+
+@dataclass(frozen=True)
+class MirrorDescription:
+    """How the master table is kept in step with its source."""
+
+    source: MirrorSource | None
+    """What it is a mirror of; None leaves it to the table."""
+    key: tuple[str, ...] | None
+    """The key columns of a mirror that the first start builds."""
+    refresh_seconds: float | None
+    """How long after a refresh the next one begins; None if somebody else refreshes."""
+    stale_after_seconds: float | None
+    """How old the mirror may become before the pipeline stops; None goes on."""
+    keep_for_seconds: float
+    """How long versions that refreshes have replaced stay."""
 
 
 @dataclass(frozen=True)
@@ -133,3 +151,4 @@ class PipelineDescription:
     trigger: TriggerDescription
     statistics: StatisticsDescription
     spark: SparkDescription
+    mirror: MirrorDescription | None = None

@@ -21,6 +21,7 @@ from semistream.pipeline.description import (
     StatisticsDescription,
     TriggerDescription,
 )
+from semistream.pipeline.reading_mirrors import MIRROR_KEYS, read_mirror
 from semistream.pipeline.reading_sources import SOURCE_KEYS, read_source
 from semistream.pipeline.reading_spark import read_spark
 from semistream.pipeline.reading_steps import read_steps
@@ -60,6 +61,7 @@ def read_description(file: str | Path) -> PipelineDescription:
         trigger=_read_trigger(values.get("trigger", {})),
         statistics=_read_statistics(values.get("statistics", {}), folder),
         spark=read_spark(values.get("spark", {})),
+        mirror=read_mirror(_master_table(values["master"]), folder),
     )
     _check_places_apart(description)
     return description
@@ -81,8 +83,12 @@ def _parsed(file: Path) -> Mapping[str, object]:
         raise InvalidSettingError(f"{file} is not TOML: {str(error).rstrip('.')}.") from None
 
 
+def _master_table(values: object) -> TomlTable:
+    return TomlTable("[master]", values, ("path", *MIRROR_KEYS))
+
+
 def _read_master(values: object, folder: Path) -> str:
-    table = TomlTable("[master]", values, ("path",))
+    table = _master_table(values)
     secret = secrets.from_environment(table.required("path"), "[master] path")
     if secret is not None:
         return secret

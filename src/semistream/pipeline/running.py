@@ -15,10 +15,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from semistream.master_table import MasterTable
 from semistream.pipeline import places
 from semistream.pipeline.dead_letters import dead_letters_writer
 from semistream.pipeline.description import PipelineDescription, StatisticsDescription
 from semistream.pipeline.failures import as_own_error
+from semistream.pipeline.mirror_keeper import MirrorKeeper, ensure_mirror
 from semistream.pipeline.planning import PlannedPipeline, plan_pipeline
 from semistream.pipeline.sinks import sink_writer, triggered
 from semistream.pipeline.waiting_files import WaitingFiles
@@ -136,6 +138,7 @@ def _run(
 ) -> RunTotals:
     local = places.is_local(description.checkpoint)
     with local_checkpoint(spark, description.checkpoint) if local else nullcontext():
+        keeper = _keeper(description, spark)
         planned = plan_pipeline(spark, description, accept_moved=accept_moved)
         files = _files(description.statistics)
         totals = RunTotals(description.name)
@@ -145,6 +148,8 @@ def _run(
             if waiting is not None:
                 file_count, size_bytes = waiting.count()
                 batch = replace(batch, backlog_files=file_count, backlog_bytes=size_bytes)
+            if keeper is not None:
+                batch = replace(batch, mirror=keeper.numbers())
             totals.add(batch)
             if callback is not None:
                 callback(batch)
@@ -156,7 +161,8 @@ def _run(
         planned.remember()
         spark.streams.addListener(listener)
         try:
-            _start_and_wait(planned, description, stop, listener)
+            with _kept(keeper):
+                _start_and_wait(planned, description, stop, listener, keeper)
         finally:
             with suppress(*_CONNECTION_LOST):
                 spark.streams.removeListener(listener)
@@ -165,6 +171,33 @@ def _run(
         if listener.error is not None:
             totals.warning = f"Progress could not be told in full ({listener.error})."
         return totals
+
+
+def _keeper(description: PipelineDescription, spark: SparkSession) -> MirrorKeeper | None:
+    """Return what keeps the mirror in step, if the file asks for it; the mirror is built if it is not there."""
+    mirror, table = description.mirror, MasterTable(description.master)
+    if mirror is None:
+        return None
+    ensure_mirror(table, mirror, spark)
+    if mirror.refresh_seconds is None:
+        return None
+    keeper = MirrorKeeper(table, mirror, spark)
+    if description.trigger.available_now:
+        keeper.refresh()  # a run over what is there now should see the master table of now
+        keeper.check()
+    return keeper
+
+
+@contextmanager
+def _kept(keeper: MirrorKeeper | None) -> Iterator[None]:
+    if keeper is None:
+        yield
+        return
+    keeper.start()
+    try:
+        yield
+    finally:
+        keeper.stop()
 
 
 def _waiting_files(description: PipelineDescription) -> WaitingFiles | None:
@@ -188,7 +221,11 @@ def _files(statistics: StatisticsDescription) -> list[_BatchFile]:
 
 
 def _start_and_wait(
-    planned: PlannedPipeline, description: PipelineDescription, stop: threading.Event, listener: ProgressListener
+    planned: PlannedPipeline,
+    description: PipelineDescription,
+    stop: threading.Event,
+    listener: ProgressListener,
+    keeper: MirrorKeeper | None,
 ) -> None:
     queries: list[StreamingQuery] = []
     try:
@@ -196,7 +233,7 @@ def _start_and_wait(
         if planned.records is not None:
             letters = dead_letters_writer(planned.records, description)
             queries.append(triggered(letters, description.trigger).start())
-        _wait(queries, stop)
+        _wait(queries, stop, keeper)
     except PySparkException as error:
         raise as_own_error(error) from error
     except _CONNECTION_LOST as error:
@@ -209,14 +246,19 @@ def _start_and_wait(
     listener.finished.wait(_SECONDS_FOR_THE_LAST_EVENT)
 
 
-def _wait(queries: Sequence[StreamingQuery], stop: threading.Event) -> None:
-    """Return when all queries have ended or `stop` is set; raises the error of the first that fails."""
+def _wait(queries: Sequence[StreamingQuery], stop: threading.Event, keeper: MirrorKeeper | None) -> None:
+    """Return when all queries have ended or `stop` is set; raises the error of the first that fails.
+
+    Raises StaleMirrorError, too, if the mirror has become older than the file allows.
+    """
     active = list(queries)
     while active:
         if stop.is_set():
             _finish_batches(active)
             return
         stop.wait(_POLL_SECONDS)
+        if keeper is not None:
+            keeper.check()
         for query in active:
             if not query.isActive:
                 query.awaitTermination()  # it has ended, and this raises its error

@@ -28,6 +28,23 @@ Scalar: TypeAlias = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
+class MirrorNumbers:
+    """What the refreshes of a mirror have done since the pipeline was started."""
+
+    version: int
+    """The newest version."""
+    age_seconds: float = 0.0
+    """How long ago the mirror was last known to be in step with its source."""
+    refreshes: int = 0
+    failures: int = 0
+    rows_upserted: int = 0
+    rows_deleted: int = 0
+
+
+_MIRROR_FIELDS = ("version", "age_seconds", "refreshes", "failures", "rows_upserted", "rows_deleted")
+
+
+@dataclass(frozen=True)
 class BatchProgress:
     """One micro-batch: what came in, what went out, how long it took, and the counts of each enrichment."""
 
@@ -45,6 +62,8 @@ class BatchProgress:
     backlog_files: int | None = None
     """Files that wait in the source, if it is a folder that a pipeline reads."""
     backlog_bytes: int | None = None
+    mirror: MirrorNumbers | None = None
+    """The master table's refreshes, if the pipeline does them."""
 
     @property
     def rows_in_per_second(self) -> float:
@@ -70,6 +89,7 @@ class BatchProgress:
             "backlog": self.backlog,
             "backlog_files": self.backlog_files,
             "backlog_bytes": self.backlog_bytes,
+            **{f"mirror_{name}": getattr(self.mirror, name, None) for name in _MIRROR_FIELDS},
         }
         return [{**batch, **one.as_dict(), **batch} for one in self.enrichments] or [batch]
 

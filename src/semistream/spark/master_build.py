@@ -8,7 +8,7 @@ ones. The driver and all executors must reach the table by the same address.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +23,14 @@ from semistream.spark.master_tasks import REPORT_COLUMNS, ChangesTask, PageTask,
 from semistream.spark.master_types import arrow_schema, code_expression, is_orderable
 from semistream.store.address import Address
 from semistream.store.build_in_parts import BuildInParts, check_settings, page_bytes_for
-from semistream.store.merge_in_parts import MergeInParts, check_columns, check_names, delete_schema
+from semistream.store.merge_in_parts import (
+    AppliedDifference,
+    MergeInParts,
+    MirrorStep,
+    check_columns,
+    check_names,
+    delete_schema,
+)
 from semistream.store.parts import CODE_COLUMN, KeyCoder, Part, RowLayout, first_unseen
 from semistream.store.tables import Progress, silent
 
@@ -40,6 +47,8 @@ def build(
     on_duplicate: str,
     order_by: str | Sequence[str] | None = None,
     progress: Progress | None = None,
+    mirror: Mapping[str, Any] | None = None,
+    check: Callable[[], None] | None = None,
 ) -> int:
     """Write all rows of a DataFrame as the next version of the table at an address and return its number.
 
@@ -81,7 +90,9 @@ def build(
         parts = _written(rows, task)
         row_count = sum(part.kept_rows for part in parts)
         progress("writing", row_count, row_count)
-        return begun.commit(parts, page_bytes)
+        if check is not None:
+            check()
+        return begun.commit(parts, page_bytes, mirror)
 
 
 def merge(
@@ -111,6 +122,29 @@ def merge(
         upserted = changes.upserts(upserts, order_by, in_order=rule != "error")
         deleted = changes.deletes(deletes)
         return begun.apply(upserted, deleted, rule=rule, advice=f"remove all but one of them, {_LATEST_NEEDS_ORDER}")
+
+
+def apply_difference(
+    address: Address,
+    upserts: Any,
+    deletes: Any = None,
+    *,
+    whole: bool,
+    step: MirrorStep | None,
+    memory: int | str,
+    check: Callable[[], None] | None = None,
+    progress: Progress | None = None,
+) -> AppliedDifference:
+    """Bring a table in step with a DataFrame that has all its rows (`whole`) or those that have changed.
+
+    A key must not be there twice, unless the table keeps them all. Only rows that differ from the table are merged.
+    """
+    with MergeInParts(address, parse_bytes(memory), progress) as begun:
+        changes = _Changes(begun, progress or silent)
+        rule = "all" if begun.keeps_all else "error"
+        upserted = changes.upserts(upserts, None, in_order=rule == "all")
+        deleted = changes.deletes(deletes)
+        return begun.apply_difference(upserted, deleted, rule=rule, whole=whole, step=step, check=check)
 
 
 def _expected_bytes(frame: DataFrame) -> float:

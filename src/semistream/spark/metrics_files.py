@@ -43,6 +43,17 @@ _GAUGES = {
 }
 
 
+_MIRROR = {
+    "version": ("mirror_version", "Newest version of the mirror."),
+    "age_seconds": ("mirror_age_seconds", "Time since the mirror was last known to be in step with its source."),
+    "refreshes": ("mirror_refreshes_total", "Refreshes of the mirror that have succeeded."),
+    "failures": ("mirror_failures_total", "Refreshes of the mirror that have failed."),
+    "rows_upserted": ("mirror_upserted_rows_total", "Rows that refreshes have inserted or replaced."),
+    "rows_deleted": ("mirror_deleted_rows_total", "Rows that refreshes have deleted."),
+}
+"""Counted since the start of the process, like all counters."""
+
+
 @dataclass
 class _Metric:
     kind: str
@@ -110,6 +121,9 @@ class PrometheusFile:
         if batch.backlog_files is not None and batch.backlog_bytes is not None:
             self._set("backlog_files", "Files that wait in the source.", labels, batch.backlog_files)
             self._set("backlog_bytes", "Bytes of the files that wait in the source.", labels, batch.backlog_bytes)
+        if batch.mirror is not None:
+            for key, (metric, text) in _MIRROR.items():
+                self._set(metric, text, labels, getattr(batch.mirror, key), kind=_kind(metric))
         for enrichment in batch.enrichments:
             counts = enrichment.as_dict()
             name = _escaped(str(counts.get("name", "")))
@@ -134,8 +148,8 @@ class PrometheusFile:
         values = self._metrics.setdefault(name, _Metric("counter", text, {})).values
         values[labels] = values.get(labels, 0) + value
 
-    def _set(self, name: str, text: str, labels: str, value: float) -> None:
-        self._metrics.setdefault(name, _Metric("gauge", text, {})).values[labels] = value
+    def _set(self, name: str, text: str, labels: str, value: float, kind: str = "gauge") -> None:
+        self._metrics.setdefault(name, _Metric(kind, text, {})).values[labels] = value
 
     def _write(self) -> None:
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.tmp")
@@ -148,6 +162,10 @@ class PrometheusFile:
             with suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def _kind(metric: str) -> str:
+    return "counter" if metric.endswith("_total") else "gauge"
 
 
 def _finite(value: Scalar) -> Scalar:

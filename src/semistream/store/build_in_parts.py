@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,12 +43,19 @@ class BuildInParts:
         """The number that the version will have."""
         return self._version.number
 
-    def commit(self, parts: Sequence[Part], page_bytes: int) -> int:
+    def commit(self, parts: Sequence[Part], page_bytes: int, mirror: Mapping[str, Any] | None = None) -> int:
         """Make the version of these parts, which are sorted by their codes, and return its number."""
         unique = not any(part.kept_duplicates for part in parts)
         files = [part.file for part in parts]
         return commit_build(
-            self._version, self._layout, page_bytes, self._on_duplicate, files, _index_of(parts), unique=unique
+            self._version,
+            self._layout,
+            page_bytes,
+            self._on_duplicate,
+            files,
+            _index_of(parts),
+            unique=unique,
+            mirror=mirror,
         )
 
     def __enter__(self) -> Self:

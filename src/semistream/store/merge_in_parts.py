@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,13 +17,31 @@ from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.new_version import NewVersion, repeated
 from semistream.store.paged.write.coding import Progress, check_columns, check_names, delete_schema, silent
+from semistream.store.paged.write.difference import Difference, checked_at_the_end
 from semistream.store.paged.write.duplicates import DuplicateFilter
-from semistream.store.paged.write.merge import ArrivingChanges, apply_changes
+from semistream.store.paged.write.merge import ArrivingChanges, apply_aligned, apply_changes
 from semistream.store.parts import Part
 from semistream.store.places.choice import place_of
 from semistream.store.places.place import Place
 
-__all__ = ["MergeInParts", "check_columns", "check_names", "delete_schema"]
+__all__ = ["AppliedDifference", "MergeInParts", "MirrorStep", "check_columns", "check_names", "delete_schema"]
+
+
+@dataclass(frozen=True)
+class MirrorStep:
+    """How far a mirror had come, and how far it is once some changes are committed."""
+
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class AppliedDifference:
+    """What a table has become."""
+
+    version: int
+    upserted_rows: int
+    deleted_rows: int
 
 
 class MergeInParts:
@@ -86,6 +105,41 @@ class MergeInParts:
             if self._place.max_attempts == 1:
                 raise
         return repeated(self._place, on_top)
+
+    def apply_difference(
+        self,
+        upserts: Iterable[pa.RecordBatch],
+        deletes: Iterable[pa.RecordBatch] = (),
+        *,
+        rule: str,
+        whole: bool,
+        step: MirrorStep | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> AppliedDifference:
+        """Merge only what differs from the table, together with a step of a mirror.
+
+        `whole` says that the upserts are all rows there are, so that others are deleted. `check` is called before
+        anything is committed, and may refuse by raising.
+        """
+        mirror = self._old.manifest.mirror
+        if step is not None and step.before != mirror:
+            raise ConcurrentWriteError(
+                f"Another refresh of {self._place.shown()} was quicker: refresh again on top of it."
+            )
+        filtering = DuplicateFilter(self.layout, rule)
+        difference = Difference(self._old, self._memory_bytes // 2, self._progress)
+        rows = filtering.filtered(upserts)
+        changes = difference.from_all_rows(rows) if whole else difference.from_changes(rows, deletes)
+        version = apply_aligned(
+            self._version,
+            self._old,
+            filtering,
+            checked_at_the_end(changes, check),
+            self._memory_bytes // 2,
+            self._progress,
+            mirror if step is None else step.after,
+        )
+        return AppliedDifference(version, difference.upserted_rows, difference.deleted_rows)
 
     def __enter__(self) -> Self:
         cleanup = self._cleanup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from semistream.core.errors import InvalidSettingError
@@ -16,6 +16,7 @@ from semistream.store.paged.table import PagedTable
 from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
 from semistream.store.paged.write.coding import silent
+from semistream.store.paged.write.row_sources import Source, open_source
 from semistream.store.places.choice import place_of
 
 __all__ = [
@@ -23,12 +24,14 @@ __all__ = [
     "Address",
     "NamesTable",
     "Progress",
+    "Source",
     "TableAddress",
     "build",
     "check_page_bytes",
     "compact",
     "info",
     "merge",
+    "open_source",
     "restore",
     "silent",
     "table_at",
@@ -59,8 +62,13 @@ def build(
     on_duplicate: str = "error",
     memory: int | str = "256MB",
     progress: Progress | None = None,
+    mirror: Mapping[str, Any] | None = None,
+    check: Callable[[], None] | None = None,
 ) -> int:
-    """Write all rows of `data` as the next version of the table at an address and return its number."""
+    """Write all rows of `data` as the next version of the table at an address and return its number.
+
+    `mirror` says what the rows are a mirror of; `check` is called before the commit, and may refuse by raising.
+    """
     return paged.build(
         data,
         _paged(address).place,
@@ -69,6 +77,8 @@ def build(
         on_duplicate=on_duplicate,
         memory=memory,
         progress=progress,
+        mirror=mirror,
+        check=check,
     )
 
 

@@ -26,6 +26,7 @@ def info(place: Place, *, version: int | None = None) -> dict[str, Any]:
         "page_bytes": described.page_bytes,
         "on_duplicate": described.on_duplicate,
         "unique": described.unique,
+        "mirror": described.mirror,
         "files": [{"name": file.name, "bytes": file.size_bytes} for file in (described.index, *described.files)],
         "pins": [
             {"query": pin.owner, "batch": pin.batch, "version": pin.version, "age_seconds": pin.age_seconds}

@@ -54,6 +54,8 @@ class Manifest:
     created: str = ""
     copied: Mapping[str, int] = field(default_factory=dict)
     """Data files that hold copies of pages of earlier versions, with the offset from which on they do."""
+    mirror: Mapping[str, Any] | None = None
+    """Of a mirror: its source, and how far that has been applied in these rows; plain JSON."""
 
     @property
     def identity(self) -> str:
@@ -78,6 +80,8 @@ class Manifest:
             "files": [asdict(file) for file in self.files],
             "copied": {file.name: self.copied[file.name] for file in self.files if file.name in self.copied},
         }
+        if self.mirror is not None:
+            fields["mirror"] = self.mirror
         body = json.dumps(fields).encode() + b"\n"
         header = {"magic": _MAGIC, "format": FORMAT, "body_bytes": len(body), "body_crc": zlib.crc32(body)}
         return json.dumps(header).encode() + b"\n" + body
@@ -257,4 +261,11 @@ def _from_fields(path: str, fields: dict[str, Any]) -> Manifest:
         files=data_files,
         created=str(fields["created"]),
         copied={str(name): int(offset) for name, offset in fields.get("copied", {}).items()},
+        mirror=_mirror(fields.get("mirror")),
     )
+
+
+def _mirror(value: object) -> Mapping[str, Any] | None:
+    if value is not None and not isinstance(value, dict):
+        raise ValueError(f"its mirror is a {type(value).__name__}")
+    return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -41,12 +41,15 @@ def build(
     on_duplicate: str = "error",
     memory: int | str = "256MB",
     progress: Progress | None = None,
+    mirror: Mapping[str, Any] | None = None,
+    check: Callable[[], None] | None = None,
 ) -> int:
     """Write all rows of `data` as the next version of the table at a place and return its number.
 
     Rows may come in any order and be far larger than `memory`; rows that come sorted by key are written at once. The
     version before stays current until the new one is complete, and readable until it is vacuumed. Without `page_bytes`
-    pages are small if the table is.
+    pages are small if the table is. `mirror` says what the rows are a mirror of. `check` is called before
+    the commit, and may refuse by raising.
     """
     check_settings(page_bytes, on_duplicate)
     memory_bytes = parse_bytes(memory)
@@ -56,7 +59,11 @@ def build(
         task = _Build(version, layout, source, page_bytes, on_duplicate, memory_bytes, progress or silent)
         pages = task.run()
         unique = not pages.kept_duplicates
-        return commit_build(version, layout, task.page_bytes, on_duplicate, [pages.file], pages.index, unique=unique)
+        if check is not None:
+            check()
+        return commit_build(
+            version, layout, task.page_bytes, on_duplicate, [pages.file], pages.index, unique=unique, mirror=mirror
+        )
 
 
 def page_bytes_for(table_bytes: float | None) -> int:
@@ -148,6 +155,7 @@ def commit_build(
     index: PageIndex,
     *,
     unique: bool,
+    mirror: Mapping[str, Any] | None = None,
 ) -> int:
     """Make a version of data files that hold all rows of a table, and return its number."""
     described = Manifest(
@@ -161,6 +169,7 @@ def commit_build(
         page_count=0,
         index=TableFile("", 0),
         files=tuple(files),
+        mirror=mirror,
     )
     return version.commit(described, index, replaces_all=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -77,17 +77,36 @@ def apply_changes(
     progress: Progress,
 ) -> int:
     """Write the pages that sorted coded changes touch, commit them, and return the number of the version."""
+    aligned = aligned_changes(filtering.filtered(upserts), whole_codes(deletes))
+    return apply_aligned(version, old, filtering, aligned, memory_bytes, progress, old.manifest.mirror)
+
+
+def apply_aligned(
+    version: NewVersion,
+    old: PagedFileStore,
+    filtering: DuplicateFilter,
+    aligned: Iterable[Changes],
+    memory_bytes: int,
+    progress: Progress,
+    mirror: Mapping[str, Any] | None,
+) -> int:
+    """Write the pages that changes touch, commit them with what they are a mirror of, and return the version.
+
+    There is no new version if neither changes.
+    """
     writer = PageWriter(version.place.new_object(version.data_name), old.layout, old.manifest.page_bytes)
     try:
         task = _Merge(old, writer, progress)
-        for changes in aligned_changes(filtering.filtered(upserts), whole_codes(deletes)):
+        for changes in aligned:
             for part in parted_by_pages(changes, old, max(1 << 16, memory_bytes // 8)):
                 task.apply(part)
         task.finish()
         written = writer.write_rest()
         if not task.rewritten.any() and not writer.row_count:
             writer.discard()
-            return old.version
+            if mirror == old.manifest.mirror:
+                return old.version
+            return version.commit(replace(old.manifest, mirror=mirror), old.entries)
         described, index = _merged(old, task.rewritten, writer, written)
         if described.files and described.files[-1].name == written.name:
             written.finish()
@@ -96,7 +115,7 @@ def apply_changes(
     finally:
         writer.close()
     unique = old.manifest.unique and not filtering.kept_duplicates
-    return version.commit(replace(described, unique=unique), index)
+    return version.commit(replace(described, unique=unique, mirror=mirror), index)
 
 
 def _merged(

@@ -37,6 +37,8 @@ class Source:
 
 def open_source(data: Any) -> Source:
     """Return the rows of a table, a reader, batches, a dataset, anything with an Arrow stream, or paths of files."""
+    if isinstance(data, Source):
+        return data
     if isinstance(data, pa.RecordBatch):
         data = pa.Table.from_batches([data])
     if isinstance(data, pa.Table):

@@ -1,0 +1,104 @@
+"""One moment of a table of PostgreSQL, read through a cursor on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from semistream.core.errors import UnsupportedValueError
+from semistream.mirrors.database_snapshot import PORTION_ROWS, Bound, Snapshot, TableColumns, mark_condition
+from semistream.store.database.address import DatabaseAddress
+from semistream.store.database.contract import Column
+from semistream.store.database.postgresql import PostgresqlTable
+from semistream.store.database.postgresql_connection import connect
+
+import psycopg  # isort: skip - after the module that says how to install it
+from psycopg import sql  # isort: skip
+
+_LONG = 20
+
+
+class PostgresqlSnapshot(Snapshot):
+    """A repeatable-read transaction; the server keeps the rows that have not been fetched."""
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self._address = address
+        table = PostgresqlTable(address)
+        try:
+            self.table = TableColumns(table.describe())
+        finally:
+            table.close()
+        parts = (address.table,) if address.schema is None else (address.schema, address.table)
+        self._name = _quoted(*parts)
+        self._connection = connect(address)
+        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def greatest(self, column: str) -> tuple[Any, datetime]:
+        """Return the greatest value by an index, if there is one."""
+        query = sql.SQL("SELECT max({}), now() FROM {}").format(_quoted(column), self._name)
+        self._connection.end_after(_LONG * self._address.statement_seconds)
+        found = self._connection.execute(query, ()).fetchone()
+        assert found is not None
+        return found
+
+    def rows(
+        self, columns: Sequence[str], bound: Bound | None, mark: str | None, *, is_marked: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows as the cursor brings them."""
+        chosen = self.table.chosen(columns)
+        selected = sql.SQL(", ").join(sql.SQL(c.expression).format(_quoted(c.name)) for c in chosen)
+        conditions, values = [sql.SQL("TRUE")], []
+        if bound is not None:
+            conditions.append(sql.SQL("{} >= %s").format(_quoted(bound.column)))
+            values.append(bound.begin)
+        if mark is not None:
+            marked = sql.SQL(mark_condition(self.table.type_of(mark))).format(_quoted(mark))
+            conditions.append(marked if is_marked else sql.SQL("NOT ({})").format(marked))
+        query = sql.SQL("SELECT {} FROM {} WHERE {}").format(selected, self._name, sql.SQL(" AND ").join(conditions))
+        with self._connection.cursor(name="semistream") as cursor:
+            self._connection.end_after(_LONG * self._address.statement_seconds)
+            cursor.execute(query, values, binary=True)
+            while found := self._portion(cursor):
+                yield _batch(found, chosen)
+
+    def _portion(self, cursor: Any) -> list[tuple[Any, ...]]:
+        self._connection.end_after(_LONG * self._address.statement_seconds)
+        try:
+            rows: list[tuple[Any, ...]] = cursor.fetchmany(PORTION_ROWS)
+        except psycopg.DataError as error:
+            raise UnsupportedValueError(
+                f"A value of {self._address.table_name} has no counterpart ({str(error).splitlines()[0]}): make a view "
+                f"that replaces it, for example by NULL, and name the view."
+            ) from None
+        return rows
+
+    def close(self) -> None:
+        """Close the connection, and with it the transaction."""
+        with suppress(Exception):  # it is of no use any more
+            self._connection.close()
+
+
+def _quoted(*names: str) -> sql.Identifier:
+    """Return a name for a query with parameters, in which psycopg takes a single percent sign for one of them."""
+    return sql.Identifier(*(name.replace("%", "%%") for name in names))
+
+
+def _batch(rows: list[tuple[Any, ...]], columns: list[Column]) -> pa.RecordBatch:
+    arrays = [_array(values, column) for values, column in zip(zip(*rows, strict=True), columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(column.name, column.type) for column in columns]))
+
+
+def _array(values: tuple[Any, ...], column: Column) -> pa.Array:
+    try:
+        if pa.types.is_decimal(column.type):  # comes as text
+            return pa.array(values, pa.string()).cast(column.type)
+        return pa.array(values, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        raise UnsupportedValueError(
+            f"A value of the column {column.name!r} has no counterpart of type {column.type}: make a view that "
+            f"replaces it, for example by NULL, and name the view."
+        ) from None
