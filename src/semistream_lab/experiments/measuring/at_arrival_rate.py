@@ -6,9 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array
-from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.assembly import Assembly
@@ -34,15 +32,7 @@ def run(point: Point) -> Row:
     if point.clock != "model":
         raise InvalidSettingError("Waiting at an arrival rate is measured on the model clock: choose --clock model.")
     clock = ModelClock(rates.costs_of(point))
-    assembly = Assembly(
-        algorithm_named(point.algorithm),
-        rates.table(point.master_rows),
-        MemoryBudget(point.memory_bytes),
-        clock,
-        accounting="papers",
-        seed=point.seed,
-        parameters=rates.parameters_of(point),
-    )
+    assembly = rates.assembly_of(point, clock)
     if dict(point.options).get("arrivals") == "intermittent":
         return _in_silence(point, assembly, clock)
     return _in_flow(point, assembly, clock)

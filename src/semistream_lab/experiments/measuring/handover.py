@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semistream.algorithms.registry import algorithm_named
-from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.errors import InvalidSettingError
 from semistream.engine.assembly import Assembly
@@ -35,15 +33,7 @@ class _Samples:
 def run(point: Point) -> Row:
     """Measure a point on the model clock."""
     clock = ModelClock(rates.costs_of(point))
-    assembly = Assembly(
-        algorithm_named(point.algorithm),
-        rates.table(point.master_rows),
-        MemoryBudget(point.memory_bytes),
-        clock,
-        accounting="papers",
-        seed=point.seed,
-        parameters=rates.parameters_of(point),
-    )
+    assembly = rates.assembly_of(point, clock)
     chunks = rates.workload(point).chunks(assembly.sizes.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
     handover = loop.handover

@@ -10,7 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from semistream.algorithms.registry import algorithm_named
+from semistream.core.budget import MemoryBudget
+from semistream.core.clock import ModelClock
 from semistream.core.costs import CostProfile, profile_named
+from semistream.engine.assembly import Assembly
 from semistream.generator import PoissonArrivals, Workload, ZipfKeys
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
@@ -26,6 +29,19 @@ PAGE_BYTES = 8192
 def run(point: Point) -> Row:
     """Measure a point on generated keys on the model clock, on a table in memory."""
     return measured_row(point, table(point.master_rows), workload(point))
+
+
+def assembly_of(point: Point, clock: ModelClock) -> Assembly:
+    """Return the join of a point on generated keys, its memory counted as the papers do."""
+    return Assembly(
+        algorithm_named(point.algorithm),
+        table(point.master_rows),
+        MemoryBudget(point.memory_bytes),
+        clock,
+        accounting="papers",
+        seed=point.seed,
+        parameters=parameters_of(point),
+    )
 
 
 def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
