@@ -33,6 +33,15 @@ print(sorted(tuple(row) for row in ss.enrich(stream, master, on="id", memory="8M
 spark.stop()
 """
 MEGABYTE = 1_000_000
+OLDEST_PLATFORM = {"pyspark": "4.0.1", "py4j": "0.10.9.9", "numpy": "2.0.2", "pyarrow": "19.0.1", "pandas": "2.2.3"}
+"""What a platform may have of its own: the oldest versions that are supported."""
+TESTED_PLATFORM = {"pyspark": "", "pandas": ""}
+"""The versions that all other tests run with."""
+
+
+def _frozen(environment: Environment) -> dict[str, str]:
+    lines = environment.run("python", "-m", "pip", "freeze").stdout.splitlines()
+    return dict(line.split("==") for line in lines if "==" in line)
 
 
 @pytest.fixture(scope="module")
@@ -149,14 +158,21 @@ def test_an_install_for_spark_and_the_command_line_enriches_and_shows_help(wheel
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("platform", [OLDEST_PLATFORM, TESTED_PLATFORM], ids=["oldest", "tested"])
 def test_an_install_next_to_pyspark_replaces_nothing_and_the_example_of_the_readme_writes_rows(
-    wheel: Path, tmp_path: Path
+    wheel: Path, tmp_path: Path, platform: dict[str, str]
 ) -> None:
-    environment = Environment.with_packages(tmp_path / "environment", "pyspark", "pandas")
-    before = set(environment.run("python", "-m", "pip", "freeze").stdout.splitlines())
-    environment.install(str(wheel))
-    after = set(environment.run("python", "-m", "pip", "freeze").stdout.splitlines())
-    assert before - after == set()
+    packages = [f"{name}=={version}" if version else name for name, version in platform.items()]
+    constrained = platform is TESTED_PLATFORM
+    environment = Environment.with_packages(tmp_path / "environment", *packages, constrained=constrained)
+    before = _frozen(environment)
+    environment.install(str(wheel), constrained=constrained)
+    after = _frozen(environment)
+    assert {name: after.get(name) for name in before} == before
+    assert {name: after[name] for name, version in platform.items() if version} == {
+        name: version for name, version in platform.items() if version
+    }
+    print(f"added next to PySpark {after['pyspark']}: {sorted(after.items() - before.items())}")
     blocks = MarkdownIt("commonmark").parse((REPOSITORY / "README.md").read_text(encoding="utf-8"))
     example = next(token.content for token in blocks if token.type == "fence" and token.info == "python")
     folder = tmp_path / "empty"

@@ -41,17 +41,17 @@ class Environment:
         return cls.with_packages(folder, f"{wheel}{extras}")
 
     @classmethod
-    def with_packages(cls, folder: Path, *requirements: str) -> Environment:
+    def with_packages(cls, folder: Path, *requirements: str, constrained: bool = True) -> Environment:
         """Make an environment and install packages into it."""
         venv.create(folder, with_pip=True)
         environment = cls(folder)
-        environment.install(*requirements)
+        environment.install(*requirements, constrained=constrained)
         return environment
 
-    def install(self, *requirements: str) -> None:
-        """Install packages, in the versions that are tested."""
-        constraints = str(REPOSITORY / "constraints.txt")
-        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints)
+    def install(self, *requirements: str, constrained: bool = True) -> None:
+        """Install packages: in the versions that are tested, or as users without our constraints get them."""
+        constraints = ("-c", str(REPOSITORY / "constraints.txt")) if constrained else ()
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", *constraints)
         done = self.run("python", *pip, *requirements)
         assert done.returncode == 0, done.stderr
 
