@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from servers.s3 import s3, s3_server  # noqa: F401 - fixtures for all tests
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from semistream.store import paged
-from semistream.store.address import LOCAL, Address, NamesTable, TableAddress, not_there
+from semistream.store.address import Address, NamesTable, TableAddress
 from semistream.store.contract import StoredTable
 from semistream.store.paged import Progress
 from semistream.store.paged.table import PagedTable
@@ -37,12 +37,9 @@ __all__ = [
 def table_at(address: TableAddress) -> StoredTable:
     """Return the table at an address; whether there is one shows when it is asked for something.
 
-    This is the one point that looks at the scheme of an address.
+    This is the one point that decides by the scheme of an address which kind of table it is.
     """
-    found = Address.of(address)
-    if found.scheme != LOCAL:
-        raise not_there(found.scheme)
-    return PagedTable(place_of(found))
+    return PagedTable(place_of(Address.of(address)))
 
 
 def build(
