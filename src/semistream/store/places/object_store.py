@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from threading import Lock
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -30,7 +31,8 @@ _HEADS_AT_ONCE = 2
 REQUEST_SECONDS, BYTES_PER_SECOND, IN_FLIGHT = 0.02, 200e6, 10
 GAP_BYTES = int(REQUEST_SECONDS * BYTES_PER_SECOND / IN_FLIGHT)
 """A gap of so many bytes between two stretches costs as much as another request, of which ten are under way."""
-_PIECE_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 22
+_PIECE_BYTES, _BLOCK_BYTES, _TRANSIT_BYTES = 1 << 18, 3 << 18, 1 << 22
+"""One request brings at most a piece more than a block; all that are under way at once bring so many bytes."""
 
 _newest_seen: dict[str, int] = {}
 """By place the highest number that this process has found, where the next search begins."""
@@ -42,7 +44,7 @@ class ObjectStore(Place):
     promises = Promises(locks_writers=False, lends_descriptors=False, lists_cheaply=False)
     max_attempts = 1000
     leftover_seconds = 86_400.0
-    transit_bytes = 2 * _BLOCK_BYTES
+    transit_bytes = _TRANSIT_BYTES
 
     def __init__(self, address: Address) -> None:
         bucket, _, prefix = address.text.partition("://")[2].partition("/")
@@ -54,6 +56,7 @@ class ObjectStore(Place):
         self._address = address
         self._prefix = prefix.strip("/")
         self._client = ObjectClient(address.scheme, bucket)
+        self._transit = Lock()
 
     def shown(self, name: str = "") -> str:
         """Return the address."""
@@ -203,19 +206,21 @@ class ObjectStore(Place):
         while begin < len(starts):
             before = int(sizes[begin - 1]) if begin else 0
             end = max(begin + 1, int(np.searchsorted(sizes, before + self.transit_bytes, side="right")))
-            brought = self._client.get_ranges(
-                self._key(name), self.shown(name), starts[begin:end].tolist(), ends[begin:end].tolist()
-            )
-            for span, content in enumerate(brought, begin):
-                bytes_of = np.frombuffer(content, dtype=np.uint8)
-                if len(bytes_of) != ends[span] - starts[span]:
-                    raise CorruptTableError(
-                        f"{self.shown(name)} is truncated: expected {ends[span] - starts[span]} bytes from "
-                        f"{starts[span]} on, found {len(bytes_of)}."
-                    )
-                base = int(starts[span])
-                for offset, length, position in pieces[first[span] : first[span + 1]].tolist():
-                    memory[position : position + length] = bytes_of[offset - base : offset - base + length]
+            with self._transit:
+                brought = self._client.get_ranges(
+                    self._key(name), self.shown(name), starts[begin:end].tolist(), ends[begin:end].tolist()
+                )
+                for span, content in enumerate(brought, begin):
+                    base, size_bytes = int(starts[span]), int(ends[span] - starts[span])
+                    found = np.frombuffer(content, dtype=np.uint8)
+                    if len(found) != size_bytes:
+                        raise CorruptTableError(
+                            f"{self.shown(name)} is truncated: expected {size_bytes} bytes from {base} on, found "
+                            f"{len(found)}."
+                        )
+                    for offset, length, position in pieces[first[span] : first[span + 1]].tolist():
+                        memory[position : position + length] = found[offset - base : offset - base + length]
+                del brought
             begin = end
 
     def _key(self, name: str) -> str:
