@@ -12,6 +12,7 @@ import pytest
 
 from servers.mariadb import mariadb  # noqa: F401 - fixtures for all tests
 from servers.postgresql import postgresql  # noqa: F401
+from servers.s3 import s3, s3_server  # noqa: F401
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -56,6 +56,10 @@ class ConcurrentWriteError(SemistreamError):
     """Another writer committed to the same master table first."""
 
 
+class StoreUnavailableError(SemistreamError):
+    """A store did not answer, or not in time: what was asked of it may have been done or not."""
+
+
 class RowTooLargeError(SemistreamError):
     """A single row needs more memory than the budget can give to one row."""
 

@@ -105,7 +105,7 @@ def not_there(scheme: str) -> InvalidSettingError:
 def _without_secrets(text: str, scheme: str) -> str:
     """Return the address as it is kept, or refuse it without repeating it."""
     # A Path makes one slash of two.
-    rest = re.split(r":/+", text, maxsplit=1)[-1]
+    rest = re.split(r":/{1,2}", text, maxsplit=1)[-1]
     authority = rest.split("/", 1)[0]
     user = authority.rpartition("@")[0]
     if ":" in user or _SECRET.search(rest.partition("?")[2]):

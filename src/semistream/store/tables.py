@@ -7,7 +7,7 @@ from typing import Any
 
 from semistream.core.errors import InvalidSettingError
 from semistream.store import paged
-from semistream.store.address import LOCAL, Address, NamesTable, TableAddress, not_there
+from semistream.store.address import Address, NamesTable, TableAddress
 from semistream.store.contract import StoredTable
 from semistream.store.database.address import PASSWORDS as DATABASES
 from semistream.store.database.table import DatabaseTable
@@ -43,14 +43,12 @@ __all__ = [
 def table_at(address: TableAddress) -> StoredTable:
     """Return the table at an address; whether there is one shows when it is asked for something.
 
-    This is the one point that looks at the scheme of an address.
+    This is the one point that decides by the scheme of an address which kind of table it is.
     """
     found = Address.of(address)
-    if found.scheme == LOCAL:
-        return PagedTable(place_of(found))
     if found.scheme in DATABASES:
         return DatabaseTable(found.text)
-    raise not_there(found.scheme)
+    return PagedTable(place_of(found))
 
 
 def build(

@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 from semistream.store.address import LOCAL, Address, not_there
 from semistream.store.places.local_folder import LocalFolder
+from semistream.store.places.object_store import ObjectStore
 from semistream.store.places.place import Place
 
+OBJECT_STORES = ("s3", "gs", "az")
 PlaceOrAddress: TypeAlias = Place | Address | str | os.PathLike[str]
 
 
@@ -17,6 +19,8 @@ def place_of(where: PlaceOrAddress) -> Place:
     if isinstance(where, Place):
         return where
     address = Address.of(where)
-    if address.scheme != LOCAL:
-        raise not_there(address.scheme)
-    return LocalFolder(address.path)
+    if address.scheme == LOCAL:
+        return LocalFolder(address.path)
+    if address.scheme in OBJECT_STORES:
+        return ObjectStore(address)
+    raise not_there(address.scheme)

@@ -12,7 +12,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from semistream.core.errors import ConcurrentWriteError, CorruptTableError, MasterNotFoundError, SemistreamError
+from semistream.core.errors import (
+    ConcurrentWriteError,
+    CorruptTableError,
+    MasterNotFoundError,
+    SemistreamError,
+    StoreUnavailableError,
+)
 from semistream.store.paged.format import layout
 from semistream.store.paged.versions import manifest
 from semistream.store.paged.versions.manifest import Manifest, TableFile
@@ -131,6 +137,9 @@ class NewVersion:
                     f"that it is on the disk ({error.strerror}): check the disk; the version may be gone after a power "
                     f"failure."
                 ) from error
+            return
+        if isinstance(error, StoreUnavailableError):
+            # A put whose answer was lost may still arrive, and would need the files.
             return
         # What cannot be removed is a leftover for the next writer or vacuum.
         with suppress(OSError, SemistreamError):

@@ -1,0 +1,312 @@
+"""A prefix in an object store: S3, Google Cloud Storage or Azure, through the package obstore.
+
+There are no locks. Writers race by conditional puts: of those that put the same name one wins. Who removes an object
+that others may hold says so first, by a mark in the folder `condemned`; whoever relies on the object puts what makes it
+count, and then looks for such a mark: of two that come at once at least one sees the other.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import Lock
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from semistream.core.arrays import Int64Array, UInt8Array
+from semistream.core.errors import CorruptTableError, InvalidSettingError, SemistreamError, StoreUnavailableError
+from semistream.store.address import Address
+from semistream.store.places.object_client import ObjectClient
+from semistream.store.places.place import NO_LIMIT, Held, Lease, NewObject, ObjectStatus, Place, Promises, WriterTurn
+from semistream.store.places.spooled_object import SpooledObject, SpooledRows
+from semistream.store.saved_rows import NewRows
+
+HINT_NAME, CONDEMNED = "newest", "condemned"
+_PUT_ATTEMPTS = 4
+_MAX_PROBES = 32
+_HEADS_AT_ONCE = 2
+REQUEST_SECONDS, BYTES_PER_SECOND, IN_FLIGHT = 0.02, 200e6, 10
+GAP_BYTES = int(REQUEST_SECONDS * BYTES_PER_SECOND / IN_FLIGHT)
+"""A gap of so many bytes between two stretches costs as much as another request, of which ten are under way."""
+_PIECE_BYTES, _BLOCK_BYTES, _TRANSIT_BYTES = 1 << 18, 3 << 18, 1 << 22
+"""One request brings at most a piece more than a block; all that are under way at once bring so many bytes."""
+
+_newest_seen: dict[str, int] = {}
+"""By place the highest number that this process has found, where the next search begins."""
+
+
+class ObjectStore(Place):
+    """Objects below a prefix; an object is complete when it is there, and lasts."""
+
+    promises = Promises(locks_writers=False, lends_descriptors=False, lists_cheaply=False)
+    max_attempts = 1000
+    leftover_seconds = 86_400.0
+    transit_bytes = _TRANSIT_BYTES
+
+    def __init__(self, address: Address) -> None:
+        bucket, _, prefix = address.text.partition("://")[2].partition("/")
+        if not bucket or "?" in address.text or "#" in address.text or "@" in bucket:
+            raise InvalidSettingError(
+                f"An address of {address.scheme}:// is {address.scheme}://BUCKET/FOLDER: write it like that, and give "
+                f"keys in the environment."
+            )
+        self._address = address
+        self._prefix = prefix.strip("/")
+        self._client = ObjectClient(address.scheme, bucket)
+        self._transit = Lock()
+
+    def shown(self, name: str = "") -> str:
+        """Return the address."""
+        return f"{self._address}/{name}" if name else str(self._address)
+
+    def make(self, belongs: Callable[[str], bool], is_table: Callable[[str], bool]) -> None:
+        """See that the prefix is empty or has a table."""
+        objects, folders = self._listed("")
+        names = [*objects, *folders]
+        foreign = sorted(name for name in names if not belongs(name) and name not in (HINT_NAME, CONDEMNED))
+        if foreign and not any(is_table(name) for name in names):
+            raise InvalidSettingError(
+                f"{self.shown()} has other objects such as {foreign[0]!r}: give the address of a new or empty folder."
+            )
+
+    def check_exists(self) -> None:
+        """Do nothing: every prefix exists."""
+
+    def names(self, folder: str = "", *, starting: str = "") -> list[str]:
+        """Return the names of the objects in a folder."""
+        return sorted(name for name in self._listed(folder)[0] if name.startswith(starting))
+
+    def folders(self, folder: str) -> list[str]:
+        """Return the names of the folders in a folder."""
+        return sorted(self._listed(folder)[1])
+
+    def newest(self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]) -> int | None:
+        """Begin with what this process or a hint knows, and try the next numbers; list only where that fails."""
+        number = _newest_seen.get(self.shown()) or self._hinted()
+        if number and self.status(name_of(number)) is not None:
+            for _ in range(_MAX_PROBES):
+                if self.status(name_of(number + 1)) is None:
+                    _newest_seen[self.shown()] = number
+                    return number
+                number += 1
+        listed = max((found for name in self.names() if (found := number_in(name)) is not None), default=None)
+        if listed is None:
+            _newest_seen.pop(self.shown(), None)
+        else:
+            _newest_seen[self.shown()] = listed
+        return listed
+
+    def status(self, name: str) -> ObjectStatus | None:
+        """Ask for the head of an object."""
+        return self._client.status(self._key(name), self.shown(name))
+
+    def statuses(self, names: Iterable[str]) -> dict[str, ObjectStatus]:
+        """Ask for one or two; list all where there are more."""
+        wanted = list(names)
+        if len(wanted) > _HEADS_AT_ONCE:
+            listed = self._listed("")[0]
+            return {name: listed[name] for name in wanted if name in listed}
+        known = ((name, self.status(name)) for name in wanted)
+        return {name: status for name, status in known if status is not None}
+
+    def read(self, name: str, *, max_bytes: int = NO_LIMIT) -> bytes:
+        """Get an object."""
+        return self._client.get(self._key(name), self.shown(name), max_bytes)
+
+    def stream(self, name: str) -> BinaryIO:
+        """Bring an object to a temporary file of this machine."""
+        return self._client.download(self._key(name), self.shown(name))
+
+    def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
+        """Put an object on the condition that there is none; what became of a lost answer is read back."""
+        if before is not None:
+            before()
+        for attempt in range(_PUT_ATTEMPTS):
+            try:
+                if self._client.put_if_absent(self._key(name), self.shown(name), content):
+                    return True
+            except StoreUnavailableError:
+                # The put may have been done, or may be done in a moment: only a further answer tells.
+                if attempt == _PUT_ATTEMPTS - 1:
+                    raise
+                continue
+            # It may be our own of an attempt whose answer was lost.
+            with suppress(FileNotFoundError):
+                return self.read(name) == content
+        return False
+
+    def replace(self, name: str, write: Callable[[NewRows], None]) -> None:
+        """Write to a temporary file of this machine, and put that."""
+        with SpooledRows() as rows:
+            write(rows)
+            self._client.upload(self._key(name), self.shown(name), rows.spool.descriptor)
+
+    def remove(self, name: str) -> None:
+        """Delete an object."""
+        self._client.delete(self._key(name), self.shown(name))
+
+    def remove_if_possible(self, name: str) -> None:
+        """Delete an object, or leave it."""
+        with suppress(SemistreamError):
+            self.remove(name)
+
+    def settle(self, folder: str = "") -> None:
+        """Do nothing: what was deleted stays so."""
+
+    def new_object(self, name: str) -> NewObject:
+        """Return an object that is sent when it is finished."""
+        return SpooledObject(
+            name, lambda descriptor: self._client.upload(self._key(name), self.shown(name), descriptor)
+        )
+
+    def scratch(self, label: str) -> NewObject:
+        """Return a temporary file of this machine that has no name."""
+        return SpooledObject(label, None)
+
+    def lease(self, name: str) -> Lease:
+        """Read the object; whoever removes it is found out later."""
+        return _Read(self, name, self.read(name))
+
+    def taken_alone(self, name: str) -> Held | None:
+        """Say that the object will be removed."""
+        mark = f"{CONDEMNED}/{name}/{uuid.uuid4().hex}"
+        self.put_new(mark, b"-")
+        return _Mark(self, mark)
+
+    def is_condemned(self, name: str) -> bool:
+        """Say whether somebody is about to remove an object; marks of those who died count for a day."""
+        now = time.time()
+        marks = self._listed(f"{CONDEMNED}/{name}")[0]
+        return any(now - mark.modified < self.leftover_seconds for mark in marks.values())
+
+    def turn(self) -> WriterTurn:
+        """Return a right that everybody has."""
+        return _Racing(self)
+
+    def note_newest(self, number: int) -> None:
+        """Leave a hint for those who look for the newest version; it may be lost, or too low."""
+        _newest_seen[self.shown()] = number
+        with suppress(SemistreamError):
+            self._client.put(self._key(HINT_NAME), self.shown(HINT_NAME), b"%d" % number)
+
+    def hinted_number(self) -> int:
+        """Return the number of the hint; 0 if there is none."""
+        return self._hinted()
+
+    def read_ranges(self, name: str, extents: Int64Array, memory: UInt8Array) -> None:
+        """Get all stretches in few calls, near ones together, and copy them to their places."""
+        pieces = _in_pieces(extents)
+        pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]
+        starts, ends, first = _spans(pieces)
+        sizes = np.cumsum(ends - starts)
+        begin = 0
+        while begin < len(starts):
+            before = int(sizes[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(sizes, before + self.transit_bytes, side="right")))
+            with self._transit:
+                brought = self._client.get_ranges(
+                    self._key(name), self.shown(name), starts[begin:end].tolist(), ends[begin:end].tolist()
+                )
+                for span, content in enumerate(brought, begin):
+                    base, size_bytes = int(starts[span]), int(ends[span] - starts[span])
+                    found = np.frombuffer(content, dtype=np.uint8)
+                    if len(found) != size_bytes:
+                        raise CorruptTableError(
+                            f"{self.shown(name)} is truncated: expected {size_bytes} bytes from {base} on, found "
+                            f"{len(found)}."
+                        )
+                    for offset, length, position in pieces[first[span] : first[span + 1]].tolist():
+                        memory[position : position + length] = found[offset - base : offset - base + length]
+                del brought
+            begin = end
+
+    def _key(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    def _listed(self, folder: str) -> tuple[dict[str, ObjectStatus], list[str]]:
+        key = self._key(folder) if folder else self._prefix
+        return self._client.listed(key, self.shown(folder))
+
+    def _hinted(self) -> int:
+        try:
+            text = self.read(HINT_NAME, max_bytes=32)
+        except FileNotFoundError:
+            return 0
+        return int(text) if text.isdigit() else 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("places are not pickled: send the address")
+
+
+class _Read(Lease):
+    def __init__(self, place: ObjectStore, name: str, content: bytes) -> None:
+        self._place = place
+        self._name = name
+        self._content = content
+
+    def content(self) -> bytes:
+        return self._content
+
+    def still_there(self) -> bool:
+        # In this order: a mark is removed only after its object.
+        return not self._place.is_condemned(self._name) and self._place.status(self._name) is not None
+
+    def release(self) -> None:
+        pass
+
+
+class _Mark(Held):
+    def __init__(self, place: ObjectStore, mark: str) -> None:
+        self._place = place
+        self._mark = mark
+
+    def release(self) -> None:
+        self._place.remove_if_possible(self._mark)
+
+
+class _Racing(WriterTurn):
+    def __init__(self, place: ObjectStore) -> None:
+        self._place = place
+
+    def __enter__(self) -> _Racing:
+        return self
+
+    def highest_number(self) -> int | None:
+        return self._place.hinted_number()
+
+    def note_number(self, number: int) -> None:
+        pass
+
+    def note_commit(self, number: int) -> None:
+        self._place.note_newest(number)
+
+    def release(self) -> None:
+        pass
+
+
+def _in_pieces(extents: Int64Array) -> Int64Array:
+    """Part long stretches, so that what is under way is bounded."""
+    if not len(extents) or int(extents[:, 1].max()) <= _PIECE_BYTES:
+        return extents
+    pieces = [
+        (offset + done, min(_PIECE_BYTES, length - done), position + done)
+        for offset, length, position in extents.tolist()
+        for done in range(0, length, _PIECE_BYTES)
+    ]
+    return np.array(pieces, dtype=np.int64)
+
+
+def _spans(pieces: Int64Array) -> tuple[Int64Array, Int64Array, list[int]]:
+    """Join sorted pieces whose gaps are small: start and end of each span, and the number of its first piece."""
+    if not len(pieces):
+        none = np.zeros(0, dtype=np.int64)
+        return none, none, [0]
+    offsets = pieces[:, 0]
+    reach = np.maximum.accumulate(offsets + pieces[:, 1])
+    apart = (offsets[1:] - reach[:-1] > GAP_BYTES) | (offsets[1:] // _BLOCK_BYTES != offsets[:-1] // _BLOCK_BYTES)
+    first = np.concatenate(([0], np.flatnonzero(apart) + 1, [len(pieces)]))
+    ends = np.maximum.reduceat(offsets + pieces[:, 1], first[:-1])
+    return offsets[first[:-1]], ends, first.tolist()

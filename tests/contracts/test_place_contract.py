@@ -1,0 +1,20 @@
+"""Every place keeps the contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from place_contract import PlaceContract
+
+from semistream.store.places.local_folder import LocalFolder
+from semistream.store.places.place import Place
+
+
+class TestLocalFolder(PlaceContract):
+    @pytest.fixture(autouse=True)
+    def _directory(self, tmp_path: Path) -> None:
+        self.directory = tmp_path
+
+    def make(self) -> Place:
+        return LocalFolder(self.directory / "place")

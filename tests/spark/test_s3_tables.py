@@ -1,0 +1,57 @@
+"""Spark with a master table in S3: executors write its parts, workers read its pages, nobody shares a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from enrich_runs import SalesStream, multiset, products, sales, spark_join
+from pyspark.sql import SparkSession
+
+import semistream as ss
+from semistream.spark import worker
+from semistream.store.paged.versions.pins import pinned_versions
+from semistream.store.places.choice import place_of
+from servers.s3 import SECRET, S3Server
+
+ROWS = 300
+
+
+@pytest.fixture
+def reached(spark: SparkSession, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """Return the server, with its settings in the environment of the workers too."""
+    monkeypatch.setattr(worker, "_FIRST_SAVE_SECONDS", 0.0)
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update(s3.settings)
+    yield s3
+    environment.clear()
+    environment.update(before)
+
+
+def test_a_stream_is_enriched_from_a_table_that_spark_wrote_to_s3(
+    spark: SparkSession, reached: S3Server, tmp_path: Path
+) -> None:
+    table = ss.MasterTable.build(spark.createDataFrame(products()), reached.address(), "product_id", page_bytes=1024)
+    assert table.verify()["files"] >= 1
+    source = SalesStream(spark, tmp_path / "stream")
+    source.arrive(*(sales(number * ROWS, ROWS) for number in range(3)))
+    enriched = ss.enrich(source.stream(), table, on="product_id", how="left", memory="16MB", name="sales")
+    plan = enriched._jdf.queryExecution().toString()
+    assert SECRET not in plan
+    query = source.run(enriched)
+    assert SECRET not in str(query.lastProgress)
+    expected = spark_join(source.batch(), spark.createDataFrame(products()), {"product_id": "product_id"}, "left")
+    assert multiset(source.written()) == multiset(expected)
+    assert pinned_versions(place_of(table.address)) == {1}
+
+    changed = products(version=2)
+    assert table.merge(spark.createDataFrame(changed)) == 2
+    batch = ss.enrich(spark.createDataFrame(sales(0, ROWS)), table, on="product_id", memory="16MB")
+    joined = spark_join(
+        spark.createDataFrame(sales(0, ROWS)), spark.createDataFrame(changed), {"product_id": "product_id"}
+    )
+    assert multiset(batch) == multiset(joined)
+    names = place_of(table.address).names()
+    assert not [name for name in names if name.startswith("tmp-")]
