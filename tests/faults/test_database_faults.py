@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,6 +27,7 @@ from servers import mariadb as mariadb_servers
 from servers import postgresql as postgresql_servers
 from servers.mariadb import MariadbServer
 from servers.postgresql import PostgresqlServer
+from servers.server_process import other_user, server_folder
 
 Server = PostgresqlServer | MariadbServer
 ROWS = pa.table({"id": range(0, 2000, 2), "name": [f"name {number}" for number in range(1000)]})
@@ -33,13 +36,41 @@ TYPES = {"id": "bigint", "name": "varchar(50)"}
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])
 def doomed(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """Return a server of our own, which may be killed and paused; the password is in the environment."""
+    """Return a server of our own with TLS, which may be killed and paused; the password is in the environment."""
     request.getfixturevalue(request.param)  # for the password
     module = postgresql_servers if request.param == "postgresql" else mariadb_servers
-    server: Server = module.new_server()
+    folder = server_folder("tls", other_user("postgres" if request.param == "postgresql" else "mysql", "nobody"))
+    certificates(folder)
+    certificate, secret = folder / "server.crt", folder / "server.key"
+    settings = [f"--ssl-cert={certificate}", f"--ssl-key={secret}", f"--ssl-ca={folder / 'ours.crt'}"]
+    if request.param == "postgresql":
+        settings = ["ssl=on", f"ssl_cert_file={certificate}", f"ssl_key_file={secret}"]
+    server: Server = module.new_server(*settings)
     server.load("products", ROWS, TYPES)
+    server.tls = folder
     yield server
     server.process.stop()
+    shutil.rmtree(folder)
+
+
+def certificates(folder: Path) -> None:
+    """Make two authorities, and a key and a certificate of ours for localhost, which belong to the folder's owner."""
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
+
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for name in ("ours", "foreign"):
+        of_authority = ("-keyout", f"{name}.key", "-out", f"{name}.crt")
+        openssl("req", "-x509", *new, "-days", "2", "-subj", f"/CN={name} authority", *of_authority)
+    openssl("req", *new, "-subj", "/CN=localhost", "-keyout", "server.key", "-out", "server.csr")
+    (folder / "names").write_text("subjectAltName=DNS:localhost")
+    by_ours = ("-CA", "ours.crt", "-CAkey", "ours.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+    openssl("x509", "-req", "-in", "server.csr", *by_ours, "-out", "server.crt")
+    owner = folder.stat()
+    for file in folder.iterdir():
+        os.chown(file, owner.st_uid, owner.st_gid)
+        file.chmod(0o600)
 
 
 def address(server: Server, **options: object) -> str:
@@ -84,6 +115,7 @@ def test_a_server_that_stays_away_fails_the_join_with_a_sentence_and_is_no_miss(
         assert failed.value.__cause__ is None
 
 
+@pytest.mark.slow
 def test_a_server_that_is_paused_is_waited_for_and_asked_again(doomed: Server) -> None:
     with ss.MasterTable(address(doomed, statement_timeout=1)).open() as store:
         assert looked_up(store, [4]) == [1]
@@ -211,84 +243,30 @@ def test_a_server_elsewhere_is_verified_unless_the_address_says_otherwise() -> N
     assert (parsed.schema, parsed.table, parsed.port, parsed.cache_seconds) == ("s", "products", 5432, 60)
 
 
-def certificates(folder: Path, owner: str) -> tuple[Path, Path]:
-    """Make an authority, and a key and a certificate of it for a name; return what belongs to the authority."""
+def test_a_server_with_a_wrong_certificate_is_refused(doomed: Server) -> None:
+    ours, foreign = doomed.tls / "ours.crt", doomed.tls / "foreign.crt"
 
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
+    def opened(host: str, **options: object) -> MasterStore:
+        return ss.MasterTable(address(doomed, retry_for=1, **options).replace("127.0.0.1", host)).open()
 
-    folder.mkdir()
-    for name in ("ours", "foreign"):
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name} authority",
-                "-keyout", f"{name}.key", "-out", f"{name}.crt")  # fmt: skip
-    openssl(
-        "req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={owner}", "-keyout", "server.key", "-out", "server.csr"
-    )
-    (folder / "names").write_text(f"subjectAltName=DNS:{owner}")
-    openssl("x509", "-req", "-in", "server.csr", "-CA", "ours.crt", "-CAkey", "ours.key", "-CAcreateserial",
-            "-days", "2", "-extfile", "names", "-out", "server.crt")  # fmt: skip
-    return folder / "ours.crt", folder / "foreign.crt"
+    with opened("localhost", sslmode="verify-full", sslrootcert=ours) as store:
+        assert looked_up(store, [0]) == [1]
+    with opened("127.0.0.1", sslmode="require") as store:
+        assert looked_up(store, [0]) == [1]
+    for host, options in (
+        ("localhost", {"sslmode": "verify-full", "sslrootcert": foreign}),
+        ("localhost", {"sslmode": "verify-ca", "sslrootcert": foreign}),
+        ("localhost", {"sslmode": "verify-full"}),
+        ("127.0.0.1", {"sslmode": "verify-full", "sslrootcert": ours}),
+    ):
+        with pytest.raises(MasterUnavailableError, match="certificate"):
+            opened(host, **options)
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_a_server_with_a_wrong_certificate_is_refused_before_it_gets_the_password(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    import shutil
-
-    request.getfixturevalue(kind)
-    # A name that leads to loopback, and one that does not stand in the certificate.
-    ours, foreign = certificates(tmp_path / "tls", "localhost")
-    folder = Path("/tmp") / f"semistream-tls-{kind}-{time.time_ns()}"
-    shutil.copytree(tmp_path / "tls", folder)
-    user = "postgres" if kind == "postgresql" else "mysql"
-    for file in (folder, *folder.iterdir()):
-        try_to_give(file, user)
-        file.chmod(0o700 if file.is_dir() else 0o600)
-    certificate, secret = folder / "server.crt", folder / "server.key"
-    server: Server
-    if kind == "postgresql":
-        server = postgresql_servers.new_server("ssl=on", f"ssl_cert_file={certificate}", f"ssl_key_file={secret}")
-    else:
-        server = mariadb_servers.new_server(
-            f"--ssl-cert={certificate}", f"--ssl-key={secret}", f"--ssl-ca={folder / 'ours.crt'}"
-        )
-    try:
-        server.load("products", ROWS, TYPES)
-
-        def opened(host: str, **options: object) -> MasterStore:
-            text = address(server, retry_for=1, **options).replace("127.0.0.1", host)
-            return ss.MasterTable(text).open()
-
-        with opened("localhost", sslmode="verify-full", sslrootcert=ours) as store:
-            assert looked_up(store, [0]) == [1]
-        with opened("127.0.0.1", sslmode="require") as store:
-            assert looked_up(store, [0]) == [1]
-        for host, options in (
-            ("localhost", {"sslmode": "verify-full", "sslrootcert": foreign}),
-            ("localhost", {"sslmode": "verify-ca", "sslrootcert": foreign}),
-            ("localhost", {"sslmode": "verify-full"}),
-            ("127.0.0.1", {"sslmode": "verify-full", "sslrootcert": ours}),
-        ):
-            with pytest.raises(MasterUnavailableError, match="certificate"):
-                opened(host, **options)
-    finally:
-        server.process.stop()
-        shutil.rmtree(folder)
-
-
-def try_to_give(file: Path, user: str) -> None:
-    """Let a file belong to the user that the server runs as, if we are root."""
-    import os
-    import shutil
-
-    if os.geteuid() == 0:
-        shutil.chown(file, user)
-
-
-def test_a_server_without_tls_is_refused_where_tls_is_wanted(doomed: Server) -> None:
+def test_a_server_without_tls_is_refused_where_tls_is_wanted(kind: str, request: pytest.FixtureRequest) -> None:
     with pytest.raises(MasterUnavailableError, match="certificate"):
-        ss.MasterTable(address(doomed, sslmode="require", retry_for=1)).open()
+        ss.MasterTable(address(request.getfixturevalue(kind), sslmode="require", retry_for=1)).open()
 
 
 @pytest.mark.parametrize(

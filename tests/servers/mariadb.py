@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,8 @@ class MariadbServer:
         self._user = other_user("mysql", "nobody")
         self.folder = server_folder("mariadb", self._user)
         self.port = free_port()
+        self.tls: Path | None = None
+        """Where certificates are, if there are any."""
         data = self.folder / "data"
         common = ["--no-defaults", f"--datadir={data}"]
         command = [installer, *common, "--auth-root-authentication-method=normal", "--skip-test-db"]

@@ -28,6 +28,8 @@ class PostgresqlServer:
         self._user = other_user("postgres", "nobody")
         self.folder = server_folder("postgresql", self._user)
         self.port = free_port()
+        self.tls: Path | None = None
+        """Where certificates are, if there are any."""
         self._initialise()
         command = [str(binaries / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         for setting in (
