@@ -49,7 +49,7 @@ def doomed(request: pytest.FixtureRequest) -> Iterator[Server]:
     server.load("products", ROWS, TYPES)
     server.tls = folder
     yield server
-    server.process.stop()
+    server.stop()
     shutil.rmtree(folder)
 
 

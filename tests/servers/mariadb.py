@@ -83,6 +83,10 @@ class MariadbServer:
             cursor.executemany(f"INSERT INTO `{name}` VALUES ({places})", values)
             cursor.execute(f"ANALYZE TABLE `{name}`")
 
+    def stop(self) -> None:
+        """End the server at once, since its data go, too."""
+        self.process.stop(signal.SIGKILL)
+
     def pause(self) -> None:
         """Let the server answer nothing."""
         self.process.pause()
@@ -115,4 +119,4 @@ def mariadb() -> Iterator[MariadbServer]:
         del os.environ["MYSQL_PWD"]
     else:
         os.environ["MYSQL_PWD"] = before
-    server.process.stop(signal.SIGTERM)
+    server.stop()

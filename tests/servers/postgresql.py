@@ -80,6 +80,10 @@ class PostgresqlServer:
         server = psutil.Process(self.process.pid)
         return [server, *server.children(recursive=True)]
 
+    def stop(self) -> None:
+        """End the server by the signal that does not wait for connections."""
+        self.process.stop(signal.SIGQUIT)
+
     def pause(self) -> None:
         """Let no process of the server answer."""
         for process in self.everything():
@@ -133,4 +137,4 @@ def postgresql() -> Iterator[PostgresqlServer]:
         del os.environ["PGPASSWORD"]
     else:
         os.environ["PGPASSWORD"] = before
-    server.process.stop(signal.SIGINT)
+    server.stop()
