@@ -28,6 +28,8 @@ class PostgresqlServer:
         self._user = other_user("postgres", "nobody")
         self.folder = server_folder("postgresql", self._user)
         self.port = free_port()
+        self.tls: Path | None = None
+        """Where certificates are, if there are any."""
         self._initialise()
         command = [str(binaries / "postgres"), "-D", str(self.folder / "data"), "-p", str(self.port)]
         for setting in (
@@ -77,6 +79,10 @@ class PostgresqlServer:
         """Return the process of the server and those that serve connections."""
         server = psutil.Process(self.process.pid)
         return [server, *server.children(recursive=True)]
+
+    def stop(self) -> None:
+        """End the server by the signal that does not wait for connections."""
+        self.process.stop(signal.SIGQUIT)
 
     def pause(self) -> None:
         """Let no process of the server answer."""
@@ -131,4 +137,4 @@ def postgresql() -> Iterator[PostgresqlServer]:
         del os.environ["PGPASSWORD"]
     else:
         os.environ["PGPASSWORD"] = before
-    server.process.stop(signal.SIGINT)
+    server.stop()

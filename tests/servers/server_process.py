@@ -89,12 +89,13 @@ class ServerProcess:
         """End the process and wait for its end."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(how)
-            self._process.wait(60)
+            self._process.wait(20)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End the process and remove its folder."""
         try:
             self.kill(how)
-        finally:
+        except subprocess.TimeoutExpired:
             self.kill()
+        finally:
             shutil.rmtree(self.folder, ignore_errors=True)

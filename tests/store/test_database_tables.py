@@ -383,7 +383,7 @@ def test_every_algorithm_joins_with_a_table_of_postgresql(postgresql: Postgresql
     assert_same_rows(joined_rows(joined.read_all()), reference_join(stream, master, on={"id": "id"}, how="left"))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
 def test_joins_of_random_tables_are_those_of_the_reference(server: Server, seed: int) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 600))
