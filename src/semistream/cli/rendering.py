@@ -16,6 +16,7 @@ from semistream.core.budget import format_bytes
 from semistream.core.durations import format_seconds
 from semistream.engine.recipe import Recipe
 
+_NARROW = 100
 _WIDTH_OF_A_FILE = 120
 
 
@@ -60,7 +61,7 @@ def show_parameters(recipe: Recipe) -> None:
     table = plain_table()
     table.add_column("Parameter", style="cyan", no_wrap=True)
     table.add_column("Default", justify="right", no_wrap=True)
-    table.add_column("May be", no_wrap=True)
+    table.add_column("May be", max_width=19 if console().width < _NARROW else None)
     table.add_column("What it means")
     for name, parameter in recipe.parameters.items():
         table.add_row(name, parameter.default_text, parameter.allowed, parameter.about)
