@@ -76,3 +76,13 @@ def test_keys_may_be_texts(folder: Path, name: str) -> None:
 def test_what_is_no_size_is_one_sentence(folder: Path, memory: str, says: str) -> None:
     sample = folder / "sample.parquet"
     assert says in fail("advise", "--master", folder / "products", "--sample", sample, "--memory", memory)
+
+
+def test_rows_that_are_joined_together_do_not_find_each_other_in_the_cache(folder: Path) -> None:
+    rates = []
+    for batch_rows in (1_000, 500_000):
+        sample = ("--sample", folder / "sample.parquet", "--memory", "16MB", "--rows", 500_000)
+        about = ("--batch-rows", batch_rows, "--json")
+        shown = succeed("advise", "--master", folder / "products", *sample, *about)
+        rates.append(flat_objects(shown)[0]["first_hit_rate"])
+    assert rates[0] > rates[1] + 0.05

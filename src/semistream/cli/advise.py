@@ -40,6 +40,9 @@ def advise(
     rows: Annotated[
         int, typer.Option(metavar="N", min=1, help="Also show the hit rate over the first N rows.")
     ] = 1_000_000,
+    batch_rows: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Rows that a task gets in a micro-batch; more lower the hit rate.")
+    ] = 50_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
     """Predict the hit rate of each amount of memory from a sample.
@@ -70,6 +73,7 @@ def advise(
                 columns=_names(columns) or None,
                 memory=_names(memory),
                 rows=rows,
+                batch_rows=batch_rows,
                 progress=lambda done, total: reporting.update("Simulating the cache", done, total),
             )
     if as_json:

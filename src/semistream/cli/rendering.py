@@ -19,6 +19,7 @@ from semistream.engine.recipe import Recipe
 if TYPE_CHECKING:
     from semistream.mirrors.refreshing import Refreshed
 
+_NARROW = 100
 _WIDTH_OF_A_FILE = 120
 
 
@@ -63,7 +64,7 @@ def show_parameters(recipe: Recipe) -> None:
     table = plain_table()
     table.add_column("Parameter", style="cyan", no_wrap=True)
     table.add_column("Default", justify="right", no_wrap=True)
-    table.add_column("May be", no_wrap=True)
+    table.add_column("May be", max_width=19 if console().width < _NARROW else None)
     table.add_column("What it means")
     for name, parameter in recipe.parameters.items():
         table.add_row(name, parameter.default_text, parameter.allowed, parameter.about)

@@ -26,8 +26,8 @@ from semistream.store.tables import TableAddress, table_at
 
 MEMORIES = ("16MB", "64MB", "256MB")
 MIN_SAMPLE_ROWS = 1_000
-_BATCH_ROWS = 50_000
-"""What a task joins together at most, whatever its memory."""
+BATCH_ROWS = 50_000
+"""The rows of a task in a micro-batch, unless the caller knows better."""
 _MIN_WARM_ROWS = 2_000_000
 _WARM_FILLS = 8
 """A cache counts as warm after so many times as many rows as it holds."""
@@ -60,6 +60,7 @@ def advise(
     columns: Sequence[str] | None = None,
     memory: Sequence[int | str] = MEMORIES,
     rows: int = 1_000_000,
+    batch_rows: int = BATCH_ROWS,
     progress: Callable[[int, int], None] | None = None,
     seed: int = 0,
 ) -> list[Advice]:
@@ -68,7 +69,8 @@ def advise(
     The sample, of which only the key columns are needed, tells how often keys are asked for; what it is too short to
     tell is fitted to it. A stream that is drawn from these frequencies then goes through the cache that `enrich` would
     have for `columns` of the master table. Some rows of the sample are looked up, to know how many keys the table has.
-    `rows` is the length of the start for which the hit rate is given besides that of a warm cache.
+    `rows` is the length of the start for which the hit rate is given besides that of a warm cache; `batch_rows` is how
+    many rows a task has in a micro-batch, because the cache learns from rows that are joined together only afterwards.
     """
     store = master if isinstance(master, MasterStore) else table_at(master).open()
     pairs = key_pairs(on, store)
@@ -88,25 +90,25 @@ def advise(
     advice, done = [], 0
     for budget, each, row_count in zip(budgets, sizes, wanted, strict=True):
         cache = new_ordered_cache(store, recipe, values, each, _NO_COLUMNS, JoinStats(), seed)
-        chunk_rows = max(1, min(_BATCH_ROWS, each.chunk_bytes // (CHUNK_ROW_BYTES + row_bytes)))
+        chunk_rows = max(1, min(batch_rows, each.chunk_bytes // (CHUNK_ROW_BYTES + row_bytes)))
         rates: list[float] = []
-        for codes in popularity.draw(_BATCH_ROWS, seed):
+        for codes in popularity.draw(batch_rows, seed):
             chunks = np.split(codes, range(chunk_rows, len(codes), chunk_rows))
             hits = sum(_hits(cache, chunk) for chunk in chunks) if cache is not None else 0
             rates.append(answerable * hits / len(codes))
             done += len(codes)
             if progress is not None:
                 progress(min(done, sum(wanted)), sum(wanted))
-            if len(rates) * _BATCH_ROWS >= row_count:
+            if len(rates) * batch_rows >= row_count:
                 break
-        first, warm = rates[: max(1, rows // _BATCH_ROWS)], rates[-max(1, len(rates) // 4) :]
+        first, warm = rates[: max(1, rows // batch_rows)], rates[-max(1, len(rates) // 4) :]
         advice.append(
             Advice(
                 memory_bytes=budget.total_bytes,
                 cached_rows=each.cache_tuples,
                 hit_rate=float(np.mean(warm)),
                 first_hit_rate=float(np.mean(first)),
-                first_rows=len(first) * _BATCH_ROWS,
+                first_rows=len(first) * batch_rows,
                 sampled_rate=popularity.known_share,
             )
         )

@@ -74,7 +74,7 @@ def show_report(report: Report) -> None:
         typer.echo(f"Warning: {file} is damaged and counts as not run: run its experiment again.", err=True)
     out = console()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
-    flips = f"{report.flips} of them change with a cost constant"
+    flips = f"{report.flips} of them {'changes' if report.flips == 1 else 'change'} with a cost constant"
     out.print(f"{_counted(report.experiments)}; claims: {counts}; {flips}.", soft_wrap=True)
     if report.missing:
         out.print(f"{report.missing:,} points have not been run yet.", soft_wrap=True)

@@ -6,7 +6,7 @@ import os
 import platform
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
@@ -48,13 +48,13 @@ $tiles
 $contents
 </ul>
 </nav>
-<h2 id="claims">The claims</h2>
-<p class="says">$about_claims</p>
-$claims
-$grid
 <h2 id="experiments">The experiments</h2>
 <p class="says">$about_experiments</p>
 $experiments
+$grid
+<h2 id="claims">The claims</h2>
+<p class="says">$about_claims</p>
+$claims
 $not_run
 <footer>$footer</footer>
 </main>
@@ -126,6 +126,12 @@ class ReportPage:
 
     def _notes(self) -> list[str]:
         notes = []
+        if self.settings.scale != 1:
+            notes.append(
+                f"This is a quick look: with {self.settings.scale:g} of the papers' size, a verdict here does not "
+                f"judge "
+                f"the paper's claim. Run with --scale 1 for that."
+            )
         if self.missing:
             verb = "has" if self.missing == 1 else "have"
             notes.append(f"{_counted(self.missing, 'run')} of these experiments {verb} not been made yet.")
@@ -137,9 +143,9 @@ class ReportPage:
         flips = sum(1 for verdict in self.verdicts if verdict["flips_with"])
         tiles = (
             ("Hold", counts[HOLDS], f"of {len(self.verdicts)} claims", HOLDS),
-            ("Fail", counts[FAILS], "the reason stands beside each", FAILS),
-            ("Unjudged", counts[UNJUDGED], "not run, or not to be judged here", ""),
-            ("Hang on a constant", flips, "flip if a cost is halved or doubled", ""),
+            ("Fail", counts[FAILS], "each with its reason", FAILS),
+            ("Unjudged", counts[UNJUDGED], "not run, or cannot be judged here", ""),
+            ("Depend on a constant", flips, "flip if a cost is halved or doubled", ""),
         )
         return [
             f'<div class="tile"><span class="label">{label}</span><span class="number {kind}">{count}</span>'
@@ -149,10 +155,10 @@ class ReportPage:
 
     def _contents(self) -> list[str]:
         papers = [f'<li><a href="#{_anchor(paper.name)}">Claims: {escape(paper.name)}</a></li>' for paper in PAPERS]
-        return papers + [
+        return [
             f'<li><a href="#{section.plan.id}">{section.plan.id}</a> {escape(section.plan.title)}</li>'
             for section in self.sections
-        ]
+        ] + papers
 
     def _claims(self) -> list[str]:
         ran = {section.plan.id for section in self.sections}
@@ -165,14 +171,14 @@ class ReportPage:
             )
             cards.append(
                 f'<section class="card" id="{_anchor(paper.name)}"><h3>{escape(paper.name)}</h3>'
-                f'<p class="says">{escape(paper.about)}: {verdict_counts}.</p>{claims_table(verdicts, ran)}</section>'
+                f'<p class="says">{escape(paper.about)}: {verdict_counts}.</p>{_claims_of(verdicts, ran)}</section>'
             )
         return cards
 
     def _about_experiments(self) -> str:
         how = (
             "Bars are 95% confidence intervals: over repetitions if there are several, otherwise over the parts of a "
-            "run. Ranks are sorted if frequent keys lie side by side in the table, shuffled if they are spread over it."
+            "run. Ranks are sorted if frequent keys are neighbours in the table, shuffled if they are spread over it."
         )
         return how if self.settings.clock == "model" else f"{how} Reads go past the page cache where that is possible."
 
@@ -185,10 +191,21 @@ class ReportPage:
 
 _WORDS = (HOLDS, FAILS, UNJUDGED)
 _ABOUT_CLAIMS = (
-    "Each verdict is for the order of ranks that the paper used; the other order stands beside it. The cost constants "
-    "are assumed, because no paper prints its own: the last column names those whose halving or doubling turns the "
-    "verdict round."
+    "Each verdict is for the order of ranks that the paper used; the other order is shown next to it. The cost "
+    "constants are assumed, because no paper prints its own: the last column names those that reverse the verdict when "
+    "they are halved or doubled."
 )
+
+
+def _claims_of(verdicts: Sequence[Mapping[str, Scalar]], ran: Collection[str]) -> str:
+    """Return the claims that were judged as a table, and the others folded away."""
+    judged = [one for one in verdicts if one["verdict"] != UNJUDGED]
+    others = [one for one in verdicts if one["verdict"] == UNJUDGED]
+    table = claims_table(judged, ran) if judged else ""
+    if not others:
+        return table
+    summary = f"{_counted(len(others), 'claim')} not judged"
+    return f"{table}<details><summary>{summary}</summary>{claims_table(others, ran)}</details>"
 
 
 def _section(section: Section, settings: LabSettings) -> str:
@@ -250,6 +267,6 @@ def _footer() -> str:
     cores = len(os.sched_getaffinity(0))
     return (
         f"Made with semistream {version('semistream')}, NumPy {version('numpy')} and Python "
-        f"{platform.python_version()} on {_counted(cores, 'core')}. Beside this page: figures/, "
+        f"{platform.python_version()} on {_counted(cores, 'core')}. Next to this page: figures/, "
         "claims.json, results.json."
     )

@@ -201,3 +201,14 @@ def test_labels_of_an_axis_do_not_run_into_each_other() -> None:
 )  # fmt: skip
 def test_numbers_have_about_four_digits(value: float, like: float | None, text: str) -> None:
     assert shown(value, like) == text
+
+
+def test_figures_come_first_and_claims_that_were_not_judged_are_folded_away(folder: ResultsFolder) -> None:
+    text = write_report(folder).page.read_text()
+    assert text.index("<figure>") < text.index('<h2 id="claims">')
+    assert text.index('id="claim-1"') < text.index("claims not judged</summary>") < text.index('id="claim-2"')
+
+
+def test_a_report_of_a_smaller_scale_says_that_its_verdicts_do_not_judge_the_papers(folder: ResultsFolder) -> None:
+    text = write_report(folder).page.read_text()
+    assert ("a verdict here does not judge the paper" in text) == (folder.settings.scale != 1)
