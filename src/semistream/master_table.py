@@ -19,7 +19,8 @@ class MasterTable:
     """A master table where it is stored; holds only the address, so it is cheap to make, copy and pickle.
 
     Args:
-        address: The directory of the table, also written as file:///….
+        address: The directory of the table, also written as file:///…, or a folder of an object store such as
+            s3://lake/products.
     """
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
@@ -50,7 +51,7 @@ class MasterTable:
             data: An Arrow table, a reader, record batches, a dataset, or the path of Parquet, CSV or Arrow files, which
                 may be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its
                 own memory; driver and executors must then reach the table by the same address.
-            address: The directory of the table, also written as file:///….
+            address: The directory of the table, or a folder of an object store such as s3://lake/products.
             key: The key column, or a list of key columns.
             page_bytes: About how many bytes a page has. By default 4096 where the rows are known to take 1 GiB or less,
                 and 8192 otherwise.

@@ -17,7 +17,9 @@ master_app = typer.Typer(help="Make, change and look after master tables.", rich
 
 _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
-TablePath = Annotated[str, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
+TablePath = Annotated[
+    str, typer.Argument(metavar="PATH", help="The directory or address of the table.", show_default=False)
+]
 Memory = Annotated[str, typer.Option(help="Memory for sorting, such as 256MB.")]
 Version = Annotated[int | None, typer.Option(min=1, help="A version other than the current one.", show_default=False)]
 
@@ -42,7 +44,7 @@ def build(
     source: Annotated[
         list[Path], typer.Argument(metavar="SOURCE...", help="Parquet, CSV or Arrow IPC files, or directories of them.")
     ],
-    to: Annotated[str, typer.Option(metavar="PATH", help="The directory of the table.", show_default=False)],
+    to: Annotated[str, typer.Option(metavar="PATH", help="The directory or address of the table.", show_default=False)],
     key: Annotated[
         list[str], typer.Option(metavar="NAME[,NAME]", help="The key columns, with commas.", show_default=False)
     ],
