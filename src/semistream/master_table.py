@@ -23,7 +23,8 @@ class MasterTable:
     """A master table where it is stored; holds only the address, so it is cheap to make, copy and pickle.
 
     Args:
-        address: The directory of the table, also written as file:///….
+        address: The directory of the table, also written as file:///…, or a folder of an object store such as
+            s3://lake/products.
     """
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
@@ -55,7 +56,7 @@ class MasterTable:
                 may be larger than `memory`. Or a Spark DataFrame, which Spark sorts and writes in parallel, within its
                 own memory; driver and executors must then reach the table by the same address. Or a source such as
                 FileSource: the table becomes a mirror, which `refresh` keeps in step with it.
-            address: The directory of the table, also written as file:///….
+            address: The directory of the table, or a folder of an object store such as s3://lake/products.
             key: The key column, or a list of key columns.
             page_bytes: The approximate size of a page in bytes. By default 4096 where the rows are known to take 1 GiB
                 or less, and 8192 otherwise.

@@ -18,7 +18,9 @@ master_app = typer.Typer(help="Build, change and maintain master tables.", rich_
 
 _MEMORY = "256MB"
 # A text and not a path: a path would make one slash of the two in an address, and then show its password.
-TablePath = Annotated[str, typer.Argument(metavar="PATH", help="The directory of the table.", show_default=False)]
+TablePath = Annotated[
+    str, typer.Argument(metavar="PATH", help="The directory or address of the table.", show_default=False)
+]
 Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for sorting, such as 256MB.")]
 SparkSettings = Annotated[
     list[str] | None,
