@@ -15,7 +15,7 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from servers.server_process import ServerProcess, free_port, left_out, other_user, server_folder
+from servers.server_process import ServerProcess, free_port, left_out, other_user, pause, server_folder
 
 PASSWORD = "canary-of-postgresql"
 
@@ -87,7 +87,7 @@ class PostgresqlServer:
     def pause(self) -> None:
         """Let no process of the server answer."""
         for process in self.everything():
-            process.suspend()
+            pause(process.pid)
 
     def go_on(self) -> None:
         """Let a paused server go on."""

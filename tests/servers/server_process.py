@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,6 +49,15 @@ def other_user(*names: str) -> str | None:
     return next(name for name in names if name in known)
 
 
+def pause(pid: int) -> None:
+    """Stop a process, and return when each of its threads has stopped, which takes a moment."""
+    os.kill(pid, signal.SIGSTOP)
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):
+            while (thread / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "TZX":
+                time.sleep(0.001)
+
+
 class ServerProcess:
     """A server in a process of its own; its output goes to a file of its folder."""
 
@@ -79,7 +89,7 @@ class ServerProcess:
 
     def pause(self) -> None:
         """Stop the process without ending it; processes that it has started are not stopped."""
-        os.kill(self.pid, signal.SIGSTOP)
+        pause(self.pid)
 
     def go_on(self) -> None:
         """Let a paused process go on."""
