@@ -64,7 +64,13 @@ class KafkaSource(MirrorSource):
                 raise InvalidSettingError(
                     f'The option {name} is a secret: set an environment variable, and give {{"env": "NAME"}} here.'
                 )
-        given = {"servers": servers, "topic": topic, "schema": schema, "format": format, "columns": names_of(columns)}
+        given: dict[str, Any] = {
+            "servers": servers,
+            "topic": topic,
+            "schema": schema,
+            "format": format,
+            "columns": names_of(columns),
+        }
         given["options"] = tuple((options or {}).items())
         for name, value in given.items():
             object.__setattr__(self, name, value)
