@@ -27,6 +27,19 @@ def _content(mirror: ss.MasterTable) -> Rows:
     return {row["id"]: tuple(value for name, value in row.items() if name != "id") for row in rows}
 
 
+def _counted_comparisons() -> list[object]:
+    """Return a list that grows whenever all rows of a Delta table are read."""
+    seen: list[object] = []
+    everything = ss.DeltaSource._everything
+
+    def counted(self: ss.DeltaSource, *arguments: Any) -> Any:
+        seen.append(self)
+        return everything(self, *arguments)
+
+    ss.DeltaSource._everything = counted  # type: ignore[method-assign]
+    return seen
+
+
 def try_delta(spark: SparkSession, folder: Path, *, feed: bool) -> None:
     """Change a Delta table in every way, and compare the mirror after each."""
     path = str(folder / "table")
@@ -47,10 +60,12 @@ def try_delta(spark: SparkSession, folder: Path, *, feed: bool) -> None:
         assert not mirror.refresh().changed
 
     compare(upserted=0, deleted=0)
+    whole = _counted_comparisons()
     spark.sql(f"UPDATE {name} SET name = 'second' WHERE id IN (3, 400)")
     spark.sql(f"DELETE FROM {name} WHERE id = 7")
     spark.sql(f"INSERT INTO {name} VALUES (1000, 'new', 1.5), (7, 'again', NULL)")
     compare(upserted=4, deleted=0)
+    assert len(whole) == (0 if feed else 1), "the feed was not used"
     chance = random.Random(2)
     for turn in range(2):
         ids = chance.sample(range(520), 20)
