@@ -10,15 +10,19 @@ if TYPE_CHECKING:
     from semistream.joining import JoinedBatches, join
     from semistream.master_table import MasterTable
     from semistream.mirrors.database import DatabaseSource
+    from semistream.mirrors.delta import DeltaSource
     from semistream.mirrors.files import FileSource
+    from semistream.mirrors.kafka import KafkaSource
     from semistream.spark.batch_progress import progress
     from semistream.spark.enrichment import enrich
 
 __version__ = "0.1.0"
 __all__ = [
     "DatabaseSource",
+    "DeltaSource",
     "FileSource",
     "JoinedBatches",
+    "KafkaSource",
     "MasterTable",
     "SemistreamError",
     "enrich",
@@ -32,7 +36,9 @@ _HOMES = {
     "JoinedBatches": "semistream.joining",
     "MasterTable": "semistream.master_table",
     "DatabaseSource": "semistream.mirrors.database",
+    "DeltaSource": "semistream.mirrors.delta",
     "FileSource": "semistream.mirrors.files",
+    "KafkaSource": "semistream.mirrors.kafka",
     "progress": "semistream.spark.batch_progress",
 }
 

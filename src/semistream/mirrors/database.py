@@ -45,6 +45,7 @@ class DatabaseSource(MirrorSource):
     """
 
     kind = "database"
+    tells_changes = True
     address: str
     grows: str | None
     deleted: str | None

@@ -41,9 +41,8 @@ class PostgresqlSnapshot(Snapshot):
         """Return the greatest value by an index, if there is one."""
         query = sql.SQL("SELECT max({}), now() FROM {}").format(_quoted(column), self._name)
         self._connection.end_after(_LONG * self._address.statement_seconds)
-        found = self._connection.execute(query, ()).fetchone()
-        assert found is not None
-        return found
+        found: Any = self._connection.execute(query, ()).fetchone()
+        return found[0], found[1]
 
     def rows(
         self, columns: Sequence[str], bound: Bound | None, mark: str | None, *, is_marked: bool
@@ -51,7 +50,8 @@ class PostgresqlSnapshot(Snapshot):
         """Yield rows as the cursor brings them."""
         chosen = self.table.chosen(columns)
         selected = sql.SQL(", ").join(sql.SQL(c.expression).format(_quoted(c.name)) for c in chosen)
-        conditions, values = [sql.SQL("TRUE")], []
+        conditions: list[sql.Composable] = [sql.SQL("TRUE")]
+        values: list[Any] = []
         if bound is not None:
             conditions.append(sql.SQL("{} >= %s").format(_quoted(bound.column)))
             values.append(bound.begin)

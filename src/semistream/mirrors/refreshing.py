@@ -86,7 +86,10 @@ def refresh(
         source, mirror = mirrored_source(address, about["mirror"]), about["mirror"]
         circumstances = Circumstances(tuple(key), schema, _session(source, spark), parse_bytes(memory))
         task = _Refresh(address, about, schema, mirror, (source, circumstances), memory, progress)
-        with source.rows_since(mirror["position"], circumstances) as rows:
+        # Of a key with several rows a change may tell only some.
+        is_partial = source.tells_changes and about["on_duplicate"] == "all"
+        opened = source.all_rows(circumstances) if is_partial else source.rows_since(mirror["position"], circumstances)
+        with opened as rows:
             done = task.run(rows)
     return task.refreshed(done, time.monotonic() - started)
 

@@ -56,6 +56,8 @@ class MirrorSource(ABC):
     kind: ClassVar[str]
     """What the source is called in addresses and files."""
     needs_spark: ClassVar[bool] = False
+    tells_changes: ClassVar[bool] = False
+    """Whether it gives the last row of each changed key, and not all rows: then keys must be unique."""
     path_settings: ClassVar[tuple[str, ...]] = ()
     """Arguments that are paths, which are relative to the folder of a pipeline's file."""
 

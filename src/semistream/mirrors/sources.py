@@ -10,10 +10,14 @@ from typing import Any
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.local_paths import local_path_of, scheme_of
 from semistream.mirrors.database import DatabaseSource
+from semistream.mirrors.delta import DeltaSource
 from semistream.mirrors.files import FileSource
+from semistream.mirrors.kafka import KafkaSource
 from semistream.mirrors.source_description import MirrorSource
 
-_KINDS: dict[str, type[MirrorSource]] = {kind.kind: kind for kind in (FileSource, DatabaseSource)}
+_KINDS: dict[str, type[MirrorSource]] = {
+    kind.kind: kind for kind in (FileSource, DatabaseSource, DeltaSource, KafkaSource)
+}
 _SCHEMES = {"postgresql": "database", "mysql": "database"}
 """What addresses begin with, where that is not the kind."""
 
