@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,tpch,flights]'
 	@touch $(STAMP)
 
-servers: install ## Install the servers that tests start on loopback, as far as they are missing
-	$(BIN)/python scripts/install_servers.py
+servers: install ## Install the servers that tests start on loopback, as far as they are missing: ONLY=postgresql,s3
+	$(BIN)/python scripts/install_servers.py $(ONLY)
 
 demo: install ## Enrich generated sales on Spark for a minute and prove the result; needs Java 17
 	$(BIN)/semistream demo

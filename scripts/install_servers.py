@@ -1,6 +1,6 @@
 """Installs the servers that tests start on loopback, as far as they are missing and can be had here.
 
-Run it with `make servers`. Says for each server whether it is there; ends with 1 if one is missing and `CI` is "true".
+Run it with `make servers`, or `make servers ONLY=postgresql,s3`. Says for each server whether it is there; ends with 1 if one is missing and `CI` is "true".
 Debian packages need root; everything else goes into `.servers/` beside the sources.
 """
 
@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +22,11 @@ _MOTO = "moto[server]==5.2.5"
 def main() -> int:
     """Install what is missing and return the exit code."""
     missing = []
-    for name, install in _INSTALLERS.items():
+    chosen = sys.argv[1].split(",") if len(sys.argv) > 1 else list(_INSTALLERS)
+    for name in chosen:
+        if name not in _INSTALLERS:
+            sys.exit(f"There is no server {name!r}: choose from {', '.join(_INSTALLERS)}.")
+        install = _INSTALLERS[name]
         try:
             problem = install()
         except (OSError, subprocess.SubprocessError) as error:
@@ -76,10 +81,49 @@ def _run(command: Sequence[str], env: dict[str, str] | None = None) -> None:
         raise OSError(f"`{' '.join(command)}` failed: {last}")
 
 
+def _jars(name: str, dependencies: Sequence[str], *, alone: Sequence[str] = ()) -> str | None:
+    """Copy jars and what they need to `.servers/NAME/jars`; those of `alone` without what they need."""
+    folder = SERVERS / name
+    if (folder / "complete").exists():
+        return None
+    if shutil.which("mvn") is None:
+        return "install Maven first"
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [_dependency(each, "org.apache.spark") for each in dependencies] + [_dependency(each) for each in alone]
+    project = f"<groupId>semistream</groupId><artifactId>{name}</artifactId><version>1</version>"
+    (folder / "pom.xml").write_text(
+        f"<project><modelVersion>4.0.0</modelVersion>{project}<dependencies>{''.join(wanted)}</dependencies></project>\n"
+    )
+    copy = ["mvn", "--batch-mode", "--quiet", "dependency:copy-dependencies"]
+    _run([*copy, "--file", str(folder / "pom.xml"), f"-DoutputDirectory={folder / 'jars'}"])
+    (folder / "complete").touch()
+    return None
+
+
+def _dependency(coordinates: str, excluded: str = "*") -> str:
+    group, artifact, version = coordinates.split(":")
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"<exclusions><exclusion><groupId>{excluded}</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+        f"</dependency>"
+    )
+
+
 _INSTALLERS: dict[str, Callable[[], str | None]] = {
-    "PostgreSQL": _postgresql,
-    "MariaDB": _mariadb,
-    "S3 (moto)": _s3,
+    "postgresql": _postgresql,
+    "mariadb": _mariadb,
+    "s3": _s3,
+    "kafka-broker": partial(_jars, "broker", ["org.apache.kafka:kafka_2.13:4.1.0", "org.slf4j:slf4j-simple:1.7.36"]),
+    "kafka": partial(
+        _jars,
+        "kafka",
+        ["org.apache.kafka:kafka-clients:3.9.2", "org.apache.commons:commons-pool2:2.12.0"],
+        alone=[
+            "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+            "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+        ],
+    ),
+    "delta": partial(_jars, "delta", ["io.delta:delta-spark_4.2_2.13:4.4.0"]),
 }
 
 if __name__ == "__main__":

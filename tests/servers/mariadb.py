@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -102,7 +103,8 @@ def new_server(*settings: str) -> MariadbServer:
     installer = shutil.which("mariadb-install-db")
     if daemon is None or installer is None:
         left_out("MariaDB is not installed: run `make servers`.")
-    pytest.importorskip("pymysql", reason="PyMySQL is not installed: run `make servers`.")
+    if importlib.util.find_spec("pymysql") is None:
+        left_out("PyMySQL is not installed: run `make install`.")
     server = MariadbServer(daemon, installer, *settings)
     server.start()
     return server

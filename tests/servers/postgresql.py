@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -120,7 +121,8 @@ def new_server(*settings: str) -> PostgresqlServer:
     binaries = found[-1] if found else Path(on_path).parent if on_path else None
     if binaries is None:
         left_out("PostgreSQL is not installed: run `make servers`.")
-    pytest.importorskip("psycopg", reason="psycopg is not installed: run `make servers`.")
+    if importlib.util.find_spec("psycopg") is None:
+        left_out("psycopg is not installed: run `make install`.")
     server = PostgresqlServer(binaries, *settings)
     server.start()
     return server

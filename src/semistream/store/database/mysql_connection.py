@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from semistream.core.arrays import UInt8Array
 from semistream.core.errors import RowTooLargeError
 from semistream.core.extras import require
 from semistream.store.database import mysql_rows
@@ -83,31 +84,50 @@ class _ColumnsResult(MySQLResult):  # type: ignore[misc]
     connection: Any
 
     def _read_rowdata_packet(self) -> None:
-        received = bytearray()
+        received = _Bytes()
         starts = np.empty(1024, dtype=np.int64)
         at = found = 0
         after = mysql_rows.MORE
         while after == mysql_rows.MORE:
-            received += self.connection.block()
+            received.append(self.connection.block())
             while True:
-                data = np.frombuffer(received, dtype=np.uint8)
-                at, found, after = mysql_rows.scan(data, at, starts, found)
-                del data  # else `received` cannot grow
+                at, found, after = mysql_rows.scan(received.data, at, starts, found)
                 if found < len(starts):
                     break
                 starts = np.concatenate([starts, np.empty(len(starts), dtype=np.int64)])
         if after == mysql_rows.ERROR:
             self.connection._force_close()
-            pymysql.err.raise_mysql_exception(bytes(received[at + mysql_rows.HEAD :]))
+            pymysql.err.raise_mysql_exception(received.data[at + mysql_rows.HEAD :].tobytes())
         if after == mysql_rows.HUGE:
             self.connection._force_close()
             raise RowTooLargeError("A row of the database has 16 MiB or more: make a view that leaves its values out.")
-        data = np.frombuffer(received, dtype=np.uint8)
+        data = received.data
         places = np.empty((self.field_count, found), dtype=np.int64)
         lengths = np.empty((self.field_count, found), dtype=np.int64)
         mysql_rows.split(data, starts[:found], places, lengths)
         self.columns = [mysql_rows.texts_of(data, *of_column) for of_column in zip(places, lengths, strict=True)]
         self.connection = None
+
+
+class _Bytes:
+    """Bytes that grow; what was taken of them before stays as it is."""
+
+    def __init__(self) -> None:
+        self._memory: UInt8Array = np.empty(_BLOCK_BYTES, dtype=np.uint8)
+        self._size = 0
+
+    @property
+    def data(self) -> UInt8Array:
+        return self._memory[: self._size]
+
+    def append(self, block: bytes) -> None:
+        size = self._size + len(block)
+        if size > len(self._memory):
+            larger = np.empty(max(size, 2 * len(self._memory)), dtype=np.uint8)
+            larger[: self._size] = self.data
+            self._memory = larger
+        self._memory[self._size : size] = np.frombuffer(block, dtype=np.uint8)
+        self._size = size
 
 
 def connect(address: DatabaseAddress) -> ColumnsConnection:
