@@ -1,7 +1,7 @@
 """Installs the servers that tests start on loopback, as far as they are missing and can be had here.
 
-Run it with `make servers`, or `make servers ONLY=postgresql,s3`. Says for each server whether it is there; ends with 1 if one is missing and `CI` is "true".
-Debian packages need root; everything else goes into `.servers/` beside the sources.
+Run it with `make servers`, or `make servers ONLY=postgresql,s3`. Says for each server whether it is there, and ends
+with 1 if one is missing and `CI` is "true". Debian packages need root; everything else goes into `.servers/`.
 """
 
 from __future__ import annotations

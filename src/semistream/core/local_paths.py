@@ -30,9 +30,7 @@ def local_path_of(place: str | os.PathLike[str], what: str) -> Path:
     if scheme is None:
         return Path(text)
     if scheme != "file":
-        raise InvalidSettingError(
-            f"{what} at {scheme}:// addresses are not supported yet: give the path of a directory."
-        )
+        raise InvalidSettingError(f"{what} at {scheme}:// addresses are not supported: give the path of a directory.")
     parts = urlsplit(text)
     if parts.netloc not in ("", "localhost"):
         raise InvalidSettingError(

@@ -14,7 +14,8 @@ from semistream.core.local_paths import local_path_of, scheme_of
 from semistream.core.spark_frames import is_spark_frame
 
 LOCAL = "file"
-SCHEMES = (LOCAL, "s3", "gs", "az", "postgresql", "mysql")
+DATABASES = ("postgresql", "mysql")
+SCHEMES = (LOCAL, "s3", "gs", "az", *DATABASES)
 """The kinds of addresses that a master table can have."""
 _PASSWORDS = {"postgresql": "PGPASSWORD", "mysql": "MYSQL_PWD"}
 """The variables of the environment for passwords of databases."""
@@ -98,7 +99,16 @@ TableAddress: TypeAlias = Address | NamesTable | str | os.PathLike[str]
 def not_there(scheme: str) -> InvalidSettingError:
     """Return the error that there are no master tables at addresses of this scheme; the rest may be a secret."""
     return InvalidSettingError(
-        f"Master tables at {scheme}:// addresses are not supported yet: give the path of a directory."
+        f"Master tables at {scheme}:// addresses are not supported: give the path of a directory, or an address of "
+        f"s3://, gs://, az://, postgresql:// or mysql://."
+    )
+
+
+def only_read() -> InvalidSettingError:
+    """Return the error that a table in a database is not written by us."""
+    return InvalidSettingError(
+        "A table in a database is only read: change it there, or copy it with MasterTable.build into a folder and keep "
+        "the copy in order."
     )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from semistream.core.errors import InvalidSettingError
 from semistream.store import paged
-from semistream.store.address import Address, NamesTable, TableAddress
+from semistream.store.address import DATABASES, Address, NamesTable, TableAddress
 from semistream.store.contract import StoredTable
-from semistream.store.database.address import PASSWORDS as DATABASES
 from semistream.store.database.table import DatabaseTable
 from semistream.store.paged import Progress
 from semistream.store.paged.table import PagedTable
@@ -128,11 +126,4 @@ def vacuum(
 
 def _paged(address: TableAddress) -> PagedTable:
     """Return a table that semistream itself writes."""
-    table = table_at(address)
-    if isinstance(table, DatabaseTable):
-        raise InvalidSettingError(
-            "A table in a database is only read: change it there, or copy it with MasterTable.build into a folder and "
-            "keep the copy in order."
-        )
-    assert isinstance(table, PagedTable)
-    return table
+    return PagedTable(place_of(Address.of(address)))

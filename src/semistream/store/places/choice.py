@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
-from semistream.store.address import LOCAL, Address, not_there
+from semistream.store.address import DATABASES, LOCAL, Address, not_there, only_read
 from semistream.store.places.local_folder import LocalFolder
 from semistream.store.places.object_store import ObjectStore
 from semistream.store.places.place import Place
@@ -23,4 +23,4 @@ def place_of(where: PlaceOrAddress) -> Place:
         return LocalFolder(address.path)
     if address.scheme in OBJECT_STORES:
         return ObjectStore(address)
-    raise not_there(address.scheme)
+    raise only_read() if address.scheme in DATABASES else not_there(address.scheme)
