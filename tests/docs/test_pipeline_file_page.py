@@ -10,7 +10,7 @@ import pytest
 from doc_pages import DOCS, REPOSITORY
 
 from semistream.core.errors import InvalidSettingError
-from semistream.pipeline import reading, reading_steps
+from semistream.pipeline import reading, reading_spark, reading_steps
 from semistream.pipeline.reading import read_description
 from semistream.pipeline.toml_table import TomlTable
 
@@ -45,6 +45,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
     monkeypatch.setattr(reading, "TomlTable", Listening)
     monkeypatch.setattr(reading_steps, "TomlTable", Listening)
+    monkeypatch.setattr(reading_spark, "TomlTable", Listening)
     read_description(REPOSITORY / "examples" / "pipeline_all_settings.toml")
     keys_of_tables["[[transform]]"] -= {"on", "within", "time"}  # of drop_duplicates, which the page shows in its line
     return keys_of_tables

@@ -171,7 +171,7 @@ def test_a_page_is_read_once_for_a_chunk_and_not_again_for_what_is_cached(tmp_pa
 
 def test_only_recipes_that_keep_order_can_be_asked_to(tmp_path: Path) -> None:
     store = build(tmp_path, pa.table({"key": [1]}))
-    with pytest.raises(InvalidSettingError, match="hybridjoin lets rows leave when they are answered"):
+    with pytest.raises(InvalidSettingError, match="hybridjoin sends rows out as they are answered"):
         OrderedSession(
             store,
             plan_output(KEYS, store.schema, [("key", "key")]),

@@ -81,7 +81,20 @@ def test_without_extras_the_wheel_asks_for_four_packages(metadata: Message) -> N
 
 
 def test_the_extras_are_those_that_errors_and_documents_name(metadata: Message) -> None:
-    extras = {"spark", "cli", "lab", "all", "testing", "dev", "peers", "tpch", "flights"}
+    extras = {
+        "spark",
+        "cli",
+        "lab",
+        "object-store",
+        "postgresql",
+        "mysql",
+        "all",
+        "testing",
+        "dev",
+        "peers",
+        "tpch",
+        "flights",
+    }
     assert set(metadata.get_all("Provides-Extra", [])) == extras
 
 

@@ -64,7 +64,7 @@ def test_data_given_as_a_master_is_told_how_to_build_one() -> None:
     for data in (STREAM, STREAM.to_batches()[0], STREAM.to_reader(), STREAM.to_pandas(), STREAM.to_batches()):
         refused(r"MasterTable\.build\(data, path, key=\.\.\.\)", STREAM, data)
     for nothing in (None, 5, "", {"id": [1]}):
-        refused("is not the path of a master table", STREAM, nothing)
+        refused("is not the address of a master table", STREAM, nothing)
 
 
 @pytest.mark.parametrize(

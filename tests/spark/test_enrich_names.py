@@ -114,7 +114,7 @@ def test_joins_have_the_names_that_spark_gives_them(spark: SparkSession, table: 
 
 def test_two_operators_of_one_name_are_refused_in_one_sentence(spark: SparkSession, table: Path) -> None:
     once = ss.enrich(spark.range(4), table, on="id", columns=["v"], name="shop", memory="4MB")
-    with pytest.raises(NameClashError, match="is enriched under the name 'shop' already: give each enrich a `name`"):
+    with pytest.raises(NameClashError, match="is already enriched under the name 'shop': give each enrich a `name`"):
         ss.enrich(once, table, on="id", columns=["w"], name="shop", memory="4MB")
     twice = ss.enrich(once, table, on="id", columns=["w"], name="shop-2", memory="4MB")
     assert twice.columns == ["id", "v", "w"]
@@ -128,7 +128,7 @@ def test_what_is_no_dataframe_or_no_master_is_told_what_to_use(spark: SparkSessi
     with pytest.raises(InvalidSettingError, match=r"does not take Spark DataFrames: use ss\.enrich"):
         ss.join(spark.range(3), table, on="id")  # type: ignore[arg-type]
     for data in (spark.createDataFrame(MASTER), MASTER, MASTER.to_pandas()):
-        with pytest.raises(InvalidSettingError, match=r"make one of its rows with MasterTable\.build"):
+        with pytest.raises(InvalidSettingError, match=r"build one from it with MasterTable\.build"):
             ss.enrich(spark.range(3), data, on="id")  # type: ignore[arg-type]
     address = table.as_uri()
     assert ss.enrich(spark.range(3), address, on="id", memory="4MB").columns == ["id", "v", "w"]

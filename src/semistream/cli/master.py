@@ -162,7 +162,7 @@ def refresh(
     setting: SparkSettings = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
 ) -> None:
-    """Bring a mirror in step with its source; makes a version if anything has changed.
+    """Merge what has changed in the source of a mirror.
 
     It may be stopped and repeated at any time: rows and position are committed together.
     """

@@ -52,8 +52,8 @@ def test_a_bench_takes_the_profile_by_its_path_on_both_clocks(table: Path, tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--master", "t", "--size", "1MB"], "--master contradicts --folder and --size: leave out the one or the"),
-        (["--master", "t", "--folder", "."], "--master contradicts --folder and --size: leave out the one or the"),
+        (["--master", "t", "--size", "1MB"], "--master contradicts --folder and --size: leave out one or the other"),
+        (["--master", "t", "--folder", "."], "--master contradicts --folder and --size: leave out one or the other"),
         (["--master", "nowhere"], "There is no master table at nowhere: build one with `semistream master build`."),
         (["--folder", "nowhere"], "There is no folder nowhere to generate a table in: make it first."),
         (["--size", "much"], "'much' is not a memory size: write a number with KB, MB, GB, KiB, MiB or GiB."),

@@ -145,7 +145,7 @@ def test_a_process_that_dies_costs_one_point(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidSettingError, match=r"cannot be written into .*: name a folder"):
+    with pytest.raises(InvalidSettingError, match=r"cannot be written into .*: name a writable folder"):
         results_folder(tmp_path / "file" / "results")
 
 
@@ -161,7 +161,7 @@ def test_a_folder_without_its_settings_is_refused(tmp_path: Path) -> None:
         ResultsFolder.open(tmp_path)
     results_folder(tmp_path)
     (tmp_path / "lab.json").write_text('{"format": 99, "scale": 1, "clock": "model"}')
-    with pytest.raises(InvalidSettingError, match="is of format 99"):
+    with pytest.raises(InvalidSettingError, match="has format 99"):
         ResultsFolder.open(tmp_path)
     (tmp_path / "lab.json").write_text("{")
     with pytest.raises(InvalidSettingError, match="cannot be read"):
@@ -170,7 +170,7 @@ def test_a_folder_without_its_settings_is_refused(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_share_a_folder_at_a_time(tmp_path: Path, measured: list[Point]) -> None:
     folder = results_folder(tmp_path)
-    with folder.alone(), pytest.raises(InvalidSettingError, match="Another run is at work"):
+    with folder.alone(), pytest.raises(InvalidSettingError, match="Another run is using"):
         run_plans([small_plan()], folder, jobs=1)
     assert measured == []
 

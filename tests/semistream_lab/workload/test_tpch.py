@@ -90,7 +90,7 @@ def test_another_scale_has_files_of_its_own(files: tpch.TpchFiles) -> None:
 def test_a_foreign_file_in_the_place_of_a_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tpch-1").mkdir()
     (tmp_path / "tpch-1" / "customer.parquet").write_bytes(b"no table")
-    with pytest.raises(InvalidSettingError, match="remove it, so that it is made again"):
+    with pytest.raises(InvalidSettingError, match="remove it, and it is made again"):
         tpch.generate(tmp_path, 1)
 
 

@@ -114,7 +114,7 @@ def _write(path: Path, schema: pa.Schema) -> None:
 
 def test_an_arrow_file_that_is_no_trace_is_refused(tmp_path: Path) -> None:
     _write(tmp_path / "trace", pa.schema([("key", pa.int64())]))
-    with pytest.raises(InvalidSettingError, match="is an Arrow file but no trace"):
+    with pytest.raises(InvalidSettingError, match="is an Arrow file but not a trace"):
         replay(tmp_path / "trace")
 
 
