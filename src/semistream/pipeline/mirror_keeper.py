@@ -56,7 +56,7 @@ def awaits_mirror(description: PipelineDescription) -> bool:
 
 
 def is_missing(table: MasterTable) -> bool:
-    """Say whether there is no table yet."""
+    """Say whether the table has yet to be built."""
     try:
         table.version  # noqa: B018 - asked for, to see whether there is one
     except MasterNotFoundError:
