@@ -32,11 +32,11 @@ checkpoint = "state"
 [source]
 format = "sales"
 options = { products = 500, rate = 2_000, maxRowsPerBatch = 500, partitions = 1 }
-[master]
-path = "products"
-[join]
-on = "product_id"
+[enrich]
 memory = "16MB"
+[[dimension]]
+table = "products"
+on = "product_id"
 columns = ["supplier_id"]
 [sink]
 format = "parquet"
@@ -97,7 +97,7 @@ def _commands_below(process_id: int) -> list[str]:
 
 def test_help_says_what_a_pipeline_is() -> None:
     shown = succeed("run", "--help")
-    assert all(word in shown for word in ("PIPELINE.toml", "--check", "--json", "source, master, join", "Ctrl-C"))
+    assert all(word in shown for word in ("PIPELINE.toml", "--check", "--json", "source, prepare, enrich", "Ctrl-C"))
 
 
 def test_what_is_wrong_in_the_file_is_said_before_spark_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ def test_a_path_that_is_not_there_is_said_before_spark_starts(
     file = tmp_path / "pipeline.toml"
     source = PIPELINE.replace('"sales"\noptions', '"json"\npath = "incomming"\nschema = "product_id BIGINT"\n#')
     file.write_text(source)
-    assert "[master] does not fit: There is no master table at" in fail("run", file, *options)
+    assert "[[dimension]] does not fit: There is no master table at" in fail("run", file, *options)
     ss.MasterTable.build(products(50, seed=1), tmp_path / "products", key="product_id")
     said = fail("run", file, *options)
     assert (

@@ -28,8 +28,7 @@ _FILE_NAME = re.compile(r"# ([\w.-]+\.(?:py|toml))\n")
 _REST = {
     "pipeline": '[pipeline]\nname = "rest"\ncheckpoint = "rest/checkpoint"\n',
     "source": '[source]\nformat = "json"\npath = "rest/landing"\nschema = "product_id BIGINT, quantity INT"\n',
-    "master": '[master]\npath = "rest/products"\n',
-    "join": '[join]\non = "product_id"\n',
+    "dimension": '[[dimension]]\ntable = "rest/products"\non = "product_id"\n',
     "sink": '[sink]\nformat = "noop"\n',
 }
 

@@ -10,7 +10,7 @@ import pytest
 from doc_pages import DOCS, REPOSITORY
 
 from semistream.core.errors import InvalidSettingError
-from semistream.pipeline import reading, reading_spark, reading_steps
+from semistream.pipeline import reading, reading_dimensions, reading_spark, reading_steps
 from semistream.pipeline.reading import read_description
 from semistream.pipeline.toml_table import TomlTable
 
@@ -23,9 +23,8 @@ checkpoint = "checkpoint"
 format = "{format}"
 {schema}
 options = {{ {option} = 1 }}
-[master]
-path = "products"
-[join]
+[[dimension]]
+table = "products"
 on = "product_id"
 [sink]
 format = "noop"
@@ -40,14 +39,14 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     class Listening(TomlTable):
         def __init__(self, name: str, values: object, known: Iterable[str]) -> None:
             keys = tuple(known)
-            keys_of_tables.setdefault("[[transform]]" if name.startswith("[[transform]]") else name, set()).update(keys)
+            keys_of_tables.setdefault(name.split(" ")[0], set()).update(keys)
             super().__init__(name, values, keys)
 
-    monkeypatch.setattr(reading, "TomlTable", Listening)
-    monkeypatch.setattr(reading_steps, "TomlTable", Listening)
-    monkeypatch.setattr(reading_spark, "TomlTable", Listening)
+    for module in (reading, reading_dimensions, reading_steps, reading_spark):
+        monkeypatch.setattr(module, "TomlTable", Listening)
     read_description(REPOSITORY / "examples" / "pipeline_all_settings.toml")
-    keys_of_tables["[[transform]]"] -= {"on", "within", "time"}  # of drop_duplicates, which the page shows in its line
+    for steps in ("[[prepare]]", "[[transform]]"):
+        keys_of_tables[steps] -= {"on", "within", "time"}  # of drop_duplicates, which the page shows in its line
     return keys_of_tables
 
 
@@ -67,7 +66,10 @@ def test_the_page_has_every_table_of_the_file(known: dict[str, set[str]]) -> Non
 
 @pytest.mark.parametrize(
     "table",
-    ["[pipeline]", "[source]", "[master]", "[join]", "[[transform]]", "[sink]", "[trigger]", "[statistics]", "[spark]"],
+    [
+        *("[pipeline]", "[source]", "[[prepare]]", "[enrich]", "[[dimension]]", "[[transform]]"),
+        *("[sink]", "[trigger]", "[statistics]", "[spark]"),
+    ],
 )
 def test_a_table_has_a_line_for_each_of_its_keys(table: str, known: dict[str, set[str]]) -> None:
     section = _section(table).split("\nOptions of Spark")[0]

@@ -37,8 +37,9 @@ class SmallPipeline:
         self.parts = {
             "pipeline": 'name = "small"\ncheckpoint = "state"',
             "source": f'format = "json"\npath = "incoming"\nschema = "{SCHEMA}"\nmax_files_per_trigger = 1',
-            "master": 'path = "products"',
-            "join": 'on = "product_id"\nhow = "left"\nmemory = "16MB"',
+            "prepare": "",
+            "enrich": 'memory = "16MB"',
+            "dimension": 'table = "products"\non = "product_id"\nhow = "left"',
             "transform": "",
             "sink": 'format = "parquet"\npath = "warehouse"',
             "trigger": "available_now = true",
@@ -60,7 +61,8 @@ class SmallPipeline:
     def description(self) -> PipelineDescription:
         """What the file of the pipeline says."""
         file = self.folder / "pipeline.toml"
-        texts = [text if name == "transform" else f"[{name}]\n{text}\n" for name, text in self.parts.items()]
+        heads = {"prepare": "", "dimension": "[[dimension]]", "transform": ""}
+        texts = [f"{heads.get(name, f'[{name}]')}\n{text}\n" for name, text in self.parts.items()]
         file.write_text("\n".join(texts))
         return read_description(file)
 

@@ -31,9 +31,8 @@ format = "json"
 path = "incoming"
 schema = "product_id BIGINT"
 dead_letters = "letters"
-[master]
-path = "products"
-[join]
+[[dimension]]
+table = "products"
 on = "product_id"
 [sink]
 format = "parquet"
@@ -150,7 +149,7 @@ def test_dead_letters_that_would_be_written_over_are_refused(made_up: MadeUp) ->
     [
         ('"incoming"', '"arriving/*"', r"\[source\] path is .*arriving/\*, .* has read .*incoming, .*fileNameOnly"),
         ('format = "json"', 'format = "csv"', r"\[source\] is csv .* belongs to json .*"),
-        ('"products"', '"articles"', r"\[master\] path is .*articles.* belongs to .*products"),
+        ('"products"', '"articles"', r"\[\[dimension\]\] table is .*articles.* belongs to .*products"),
         ('format = "parquet"\npath = "warehouse"', 'format = "noop"', r"\[sink\] is noop.* belongs to parquet .*"),
     ],
 )
@@ -252,8 +251,10 @@ def test_files_that_are_known_by_their_names_may_be_moved(made_up: MadeUp) -> No
 
 def test_a_moved_project_with_generated_sales_goes_on_and_other_sales_are_refused(tmp_path: Path) -> None:
     project = MadeUp(tmp_path / "project")
-    before, after = project.text.split("[source]")[0], project.text.split("[master]")[1]
-    project.text = f'{before}[source]\nformat = "sales"\noptions = {{ products = 5, partitions = 1 }}\n[master]{after}'
+    before, after = project.text.split("[source]")[0], project.text.split("[[dimension]]")[1]
+    project.text = (
+        f'{before}[source]\nformat = "sales"\noptions = {{ products = 5, partitions = 1 }}\n[[dimension]]{after}'
+    )
     project.start()
     project.logs(planned=2, finished=2, written=2)
     project.folder = project.folder.rename(tmp_path / "moved")
@@ -311,7 +312,7 @@ def _another_source(small: SmallPipeline) -> None:
 
 def _another_master(small: SmallPipeline) -> None:
     ss.MasterTable.build(PRODUCTS, small.folder / "articles", key="product_id")
-    small.parts["master"] = 'path = "articles"'
+    small.parts["dimension"] = small.parts["dimension"].replace("products", "articles")
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def test_every_connector_is_known_by_what_java_says() -> None:
 
 
 def test_a_pipeline_tells_which_rows_have_a_match(spark: SparkSession, tmp_path: Path) -> None:
-    join = 'on = "PRODUCT_ID"\nhow = "left_outer"\nmemory = "16m"\ncolumns = ["name"]\nmatched = "is_known"'
+    dimension = 'table = "products"\non = "PRODUCT_ID"\nhow = "left_outer"\ncolumns = ["name"]\nmatched = "is_known"'
     steps = '[[transform]]\nfilter = "SALE_ID > 0"\n[[transform]]\ndrop = ["Quantity"]\n'
-    pipeline = SmallPipeline(spark, tmp_path, join=join, transform=steps)
+    pipeline = SmallPipeline(spark, tmp_path, enrich='memory = "16m"', dimension=dimension, transform=steps)
     pipeline.build()
     pipeline.arrive("a.json", [sale(1, 2), sale(2, 9), sale(3, None)])
     pipeline.run()

@@ -22,9 +22,10 @@ checkpoint = "state"
 format = "json"
 path = "incoming"
 schema = "product_id BIGINT, quantity INT"
-[master]
-path = "products"
-[join]
+[enrich]
+memory = "64MB"
+[[dimension]]
+table = "products"
 on = "product_id"
 [sink]
 format = "parquet"
@@ -61,21 +62,20 @@ def test_a_short_file_gets_good_defaults(tmp_path: Path) -> None:
     assert description.checkpoint == str(tmp_path / "state")
     assert description.source.path == str(tmp_path / "incoming")
     assert description.sink.path == str(tmp_path / "warehouse")
-    assert description.master == str(tmp_path / "products")
-    assert (description.join.how, description.join.memory_bytes, description.join.columns) == (
-        "inner",
-        64_000_000,
-        None,
-    )
-    assert description.join.partitioning == "auto"
-    assert (description.join.order, description.join.dead_letters) == (None, None)
-    assert description.steps == ()
+    dimension, settings = description.dimension, description.enrich
+    assert dimension.table == str(tmp_path / "products")
+    assert (dimension.how, settings.memory_bytes, dimension.columns) == ("inner", 64_000_000, None)
+    assert settings.partitioning == "auto"
+    assert (settings.order, settings.dead_letters) == (None, None)
+    assert (description.prepare, description.transform) == ((), ())
     assert description.source.dead_letters is None
     assert (description.trigger.every, description.trigger.available_now) == ("0 seconds", False)
     assert description.spark.master == "local[*]"
 
 
 def test_the_example_with_all_settings_has_every_key() -> None:
+    from semistream.pipeline.reading_dimensions import DIMENSION_KEYS
+    from semistream.pipeline.reading_enrich import ENRICH_KEYS
     from semistream.pipeline.reading_sources import SOURCE_KEYS
     from semistream.pipeline.reading_steps import _KINDS
 
@@ -83,17 +83,19 @@ def test_the_example_with_all_settings_has_every_key() -> None:
     values = tomllib.loads(file.read_text())
     assert set(values["source"]) == set(SOURCE_KEYS)
     assert {kind for step in values["transform"] for kind in step} == set(_KINDS)
+    assert set(values["enrich"]) == set(ENRICH_KEYS)
+    assert {key for dimension in values["dimension"] for key in dimension} == set(DIMENSION_KEYS)
     description = read_description(file)
-    assert description.join.parameters == {"cache_share": 0.3}
+    assert description.enrich.parameters == {"cache_share": 0.3}
     assert description.spark.settings == {"spark.sql.shuffle.partitions": "2"}
     assert description.source.options == {"header": "true", "sep": ";"}
-    assert isinstance(description.steps[0], SetColumns)
-    assert description.steps[2] == DropDuplicates(("sale_id",), "10 minutes", "sale_date")
+    assert isinstance(description.transform[0], SetColumns)
+    assert description.transform[2] == DropDuplicates(("sale_id",), "10 minutes", "sale_date")
 
 
 def test_parameters_may_be_numbers_and_true_or_false(tmp_path: Path) -> None:
-    text = changed("on", 'on = "a"\nparameters = {age = false, gaps = 0, share = 0.5}')
-    assert described(tmp_path, text).join.parameters == {"age": False, "gaps": 0.0, "share": 0.5}
+    text = changed("memory", "parameters = {age = false, gaps = 0, share = 0.5}")
+    assert described(tmp_path, text).enrich.parameters == {"age": False, "gaps": 0.0, "share": 0.5}
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("pipeline_*.toml")), ids=lambda file: file.name)
@@ -104,22 +106,26 @@ def test_every_example_is_sound(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (SOUND.replace("[join]", "[joins]"), "'join'"),
+        (SOUND.replace("[enrich]", "[enriched]"), "'enrich'"),
+        (SOUND.replace("[[dimension]]", "[dimension]"), "[dimension] must be a list"),
+        (SOUND.replace("[sink]", "[[dimension]]\n[sink]"), "has 2 tables [[dimension]]"),
+        (SOUND.replace("[[dimension]]", "[[dimensions]]"), "did you mean 'dimension'?"),
         (SOUND.replace("[sink]", "[x]"), "[x]"),
         (changed("format", 'fromat = "json"'), "[source] fromat is not a key of this table: did you mean 'format'?"),
         (SOUND.replace('"json"', '"jsonn"'), "[source] format cannot be 'jsonn': did you mean 'json'?"),
         (changed("schema", ""), "[source] schema is missing"),
         (changed("name", 'name = "a b"'), "[pipeline] name"),
         (changed("name", "name = 5"), "[pipeline] name must be a non-empty string"),
-        (changed("on", "on = []"), "[join] on must be a list"),
-        (changed("on", 'on = ["a", "a"]'), "[join] on names a column twice"),
-        (changed("on", 'on = "a"\nmemory = "64 apples"'), "[join] memory must be a size"),
-        (changed("on", 'on = "a"\nalgorithm = "quickjoin"'), "[join] algorithm cannot be"),
-        (changed("on", 'on = "a"\nhow = "outer"'), "[join] how cannot be 'outer'"),
-        (changed("on", 'on = "a"\norder = "sorted"'), "[join] order cannot be 'sorted'"),
-        (changed("on", 'on = "a"\ndead_letters = "s3a://bucket/x"'), "[join] dead_letters must be a folder"),
-        (changed("on", 'on = "a"\npartitioning = 0'), "[join] partitioning must be a whole number"),
-        (changed("on", 'on = "a"\nparameters = {x = "y"}'), "[join] parameters must be a table of numbers"),
+        (changed("on", "on = []"), "[[dimension]] on must be a list"),
+        (changed("on", 'on = ["a", "a"]'), "[[dimension]] on names a column twice"),
+        (changed("memory", 'memory = "64 apples"'), "[enrich] memory must be a size"),
+        (changed("memory", 'algorithm = "quickjoin"'), "[enrich] algorithm cannot be"),
+        (changed("on", 'on = "a"\nhow = "outer"'), "[[dimension]] how cannot be 'outer'"),
+        (changed("memory", 'how = "outer"'), "[enrich] how cannot be 'outer'"),
+        (changed("memory", 'order = "sorted"'), "[enrich] order cannot be 'sorted'"),
+        (changed("memory", 'dead_letters = "s3a://bucket/x"'), "[enrich] dead_letters must be a folder"),
+        (changed("memory", "partitioning = 0"), "[enrich] partitioning must be a whole number"),
+        (changed("memory", 'parameters = {x = "y"}'), "[enrich] parameters must be a table of numbers"),
         (SOUND + "[trigger]\nevery = '1 second'\navailable_now = true", "[trigger] every and available_now contradict"),
         (SOUND + "[trigger]\nevery = 'often'", "[trigger] every cannot be 'often'"),
         (SOUND + "[spark]\nmaster = 'localhost'", "[spark] master cannot be 'localhost'"),
@@ -138,23 +144,23 @@ def test_every_example_is_sound(file: Path) -> None:
         (changed("schema", "schema = 'a INT'\ncorrupt = 'dead_letters'"), "[source] dead_letters is missing"),
         (SOUND.replace('"warehouse"', '"incoming/out"'), "[sink] path is inside [source] path"),
         (SOUND.replace('"warehouse"', '"state/out"'), "[sink] path is inside [pipeline] checkpoint"),
-        (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint is inside [master] path"),
+        (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint is inside [[dimension]] table"),
         ("[pipeline", "is not TOML"),
         (
-            SOUND.replace("[sink]", "memory = [1]\n[sink]"),
+            changed("memory", "memory = [1]"),
             'memory must be a size such as "64MB" or "64 MiB", but is [1]',
         ),
         (
-            SOUND.replace("[sink]", "memory = 1.5\n[sink]"),
+            changed("memory", "memory = 1.5"),
             'memory must be a size such as "64MB" or "64 MiB", but is 1.5',
         ),
-        (SOUND.replace("[sink]", "memory = 'much'\n[sink]"), "but is 'much'."),
-        (SOUND.replace("[sink]", "partitioning = 1.5\n[sink]"), '"auto", "none" or a whole number, but is 1.5.'),
-        (SOUND.replace("[sink]", "parameters = {a = 'b'}\n[sink]"), "but is a table of other values."),
-        (SOUND.replace("[sink]", "algorithm = 'cachejion'\n[sink]"), "did you mean 'cachejoin'?"),
-        (changed("on", "on = 3"), "[join] on must be a column name, a list of them, or a table such as"),
+        (changed("memory", "memory = 'much'"), "but is 'much'."),
+        (changed("memory", "partitioning = 1.5"), '"auto", "none" or a whole number, but is 1.5.'),
+        (changed("memory", "parameters = {a = 'b'}"), "but is a table of other values."),
+        (changed("memory", "algorithm = 'cachejion'"), "did you mean 'cachejoin'?"),
+        (changed("on", "on = 3"), "[[dimension]] on must be a column name, a list of them, or a table such as"),
         (changed("on", "on = 3"), "but is 3."),
-        (changed("on", "on = ['a', 'a']"), "[join] on names a column twice"),
+        (changed("on", "on = ['a', 'a']"), "[[dimension]] on names a column twice"),
         (changed("name", "name = 7"), "[pipeline] name must be a non-empty string in quotes, but is 7."),
     ],
 )
@@ -251,7 +257,7 @@ def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path: Path, m
     monkeypatch.setenv("MASTER", "postgresql://shop:hunter2@db/products")
     monkeypatch.setenv("KEY", "hunter2")
     description = described(tmp_path, text)
-    assert description.master == "postgresql://shop:hunter2@db/products"
+    assert description.dimension.table == "postgresql://shop:hunter2@db/products"
     assert description.spark.settings == {"spark.hadoop.secret": "hunter2"}
     assert "hunter2" not in repr(description)
 
@@ -272,29 +278,33 @@ def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path, text: str) -> No
 
 def test_a_master_table_may_be_at_a_file_address(tmp_path: Path) -> None:
     address = (tmp_path / "my products").as_uri()
-    assert described(tmp_path, SOUND.replace('"products"', f'"{address}"')).master == str(tmp_path / "my products")
+    assert described(tmp_path, SOUND.replace('"products"', f'"{address}"')).dimension.table == str(
+        tmp_path / "my products"
+    )
     inside = SOUND.replace('"products"', f'"{address}"').replace('"state"', '"my products/state"')
-    assert "[pipeline] checkpoint is inside [master] path" in refused(tmp_path, inside)
+    assert "[pipeline] checkpoint is inside [[dimension]] table" in refused(tmp_path, inside)
 
 
 def test_joins_have_the_names_of_spark_and_may_tell_matches(tmp_path: Path) -> None:
-    found = described(
-        tmp_path, changed("on", 'on = "a"\nhow = "left_outer"\nmatched = "is_known"\nmemory = "64m"')
-    ).join
-    assert (found.how, found.matched, found.memory_bytes) == ("left", "is_known", 64 << 20)
-    assert "[join] matched makes a column" in refused(tmp_path, changed("on", 'on = "a"\nmatched = "is known"'))
-    assert "[join] how cannot be 'full_outer'" in refused(tmp_path, changed("on", 'on = "a"\nhow = "full_outer"'))
+    found = described(tmp_path, changed("on", 'on = "a"\nhow = "left_outer"\nmatched = "is_known"')).dimension
+    assert (found.how, found.matched) == ("left", "is_known")
+    assert described(tmp_path, changed("memory", 'memory = "64m"')).enrich.memory_bytes == 64 << 20
+    assert described(tmp_path, changed("memory", 'how = "left_outer"')).dimension.how == "left"
+    assert "[[dimension]] matched makes a column" in refused(tmp_path, changed("on", 'on = "a"\nmatched = "is known"'))
+    assert "[[dimension]] how cannot be 'full_outer'" in refused(
+        tmp_path, changed("on", 'on = "a"\nhow = "full_outer"')
+    )
 
 
 def test_columns_may_be_called_like_secrets(tmp_path: Path) -> None:
-    assert described(tmp_path, SOUND + "[[transform]]\nset = {token = 'upper(password)'}").steps
+    assert described(tmp_path, SOUND + "[[transform]]\nset = {token = 'upper(password)'}").transform
 
 
 @pytest.mark.parametrize("name", ["a; DROP TABLE b", "a` FROM x --", "x'", "a /* */", "a\\nb"])
 @pytest.mark.parametrize("place", ["on = ['{}']", "on = 'a'\ncolumns = ['{}']", "on = {{a = '{}'}}"])
 def test_identifiers_with_sql_in_them_are_refused(tmp_path: Path, name: str, place: str) -> None:
     line = place.replace("'", '"').format(name)
-    assert "[join]" in refused(tmp_path, changed("on", line))
+    assert "[[dimension]]" in refused(tmp_path, changed("on", line))
 
 
 @pytest.mark.parametrize("name", ["a b", "1a", "a;b", "x=y", "a/b", ""])
@@ -309,20 +319,39 @@ def test_new_columns_have_plain_names(tmp_path: Path, name: str) -> None:
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3),
         max_leaves=6,
     ),
-    st.sampled_from(["pipeline", "source", "master", "join", "transform", "sink", "trigger", "statistics", "spark"]),
+    st.sampled_from(
+        [
+            *("pipeline", "source", "prepare", "enrich", "dimension", "transform"),
+            *("sink", "trigger", "statistics", "spark"),
+        ]
+    ),
     st.data(),
 )
 def test_whatever_stands_in_a_table_is_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, value: object, table: str, data: st.DataObject
 ) -> None:
     values = tomllib.loads(SOUND)
-    keys = ["path", "name", "checkpoint", "on", "columns", "replace", "options", "schema", "memory", "every", "filter"]
+    keys = [
+        "path",
+        "table",
+        "name",
+        "checkpoint",
+        "on",
+        "columns",
+        "replace",
+        "options",
+        "schema",
+        "memory",
+        "every",
+        "filter",
+    ]
     where = data.draw(st.sampled_from([None, *keys]))
     if where is None:
         values[table] = value
     else:
-        values.setdefault(table, [{}] if table == "transform" else {})
-        (values[table][0] if table == "transform" else values[table])[where] = value
+        is_list = table in ("prepare", "dimension", "transform")
+        values.setdefault(table, [{}] if is_list else {})
+        (values[table][0] if is_list else values[table])[where] = value
     from semistream.pipeline import reading
 
     file = tmp_path_factory.getbasetemp() / "any.toml"

@@ -62,7 +62,10 @@ def test_null_and_absent_keys_empty_batches_and_the_counts_of_them(small: SmallP
     assert totals.counts["read_requests"] <= 3
 
     # The same stream into the rows that have a match, from a checkpoint of its own.
-    small.parts |= {"pipeline": 'name = "inner"\ncheckpoint = "inner_state"', "join": 'on = "product_id"'}
+    small.parts |= {
+        "pipeline": 'name = "inner"\ncheckpoint = "inner_state"',
+        "dimension": 'table = "products"\non = "product_id"',
+    }
     small.parts["sink"] = 'format = "noop"'
     inner = small.run()
     assert (inner.rows_in, inner.rows_out) == (6, 2)
@@ -78,13 +81,13 @@ def test_an_empty_master_table_gives_no_error(small: SmallPipeline) -> None:
 
 def test_keys_of_different_types_are_refused_before_the_start(spark: SparkSession, small: SmallPipeline) -> None:
     small.parts["source"] = small.parts["source"].replace("product_id BIGINT", "product_id STRING")
-    with pytest.raises(KeyTypeError, match=r"\[join\].*string.*int64|\[join\].*int64.*string"):
+    with pytest.raises(KeyTypeError, match=r"\[\[dimension\]\].*(string.*int64|int64.*string)"):
         plan_pipeline(spark, small.description)
-    small.parts["join"] = 'on = "prodct_id"'
-    with pytest.raises(UnknownColumnError, match=r"\[join\]"):
+    small.parts["dimension"] = 'table = "products"\non = "prodct_id"'
+    with pytest.raises(UnknownColumnError, match=r"\[\[dimension\]\]"):
         plan_pipeline(spark, small.description)
-    small.parts["master"] = 'path = "nowhere"'
-    with pytest.raises(MasterNotFoundError, match=r"\[master\]"):
+    small.parts["dimension"] = 'table = "nowhere"\non = "product_id"'
+    with pytest.raises(MasterNotFoundError, match=r"\[\[dimension\]\]"):
         plan_pipeline(spark, small.description)
 
 
@@ -99,7 +102,9 @@ def test_the_same_moments_match_in_any_zone_of_the_session(spark: SparkSession, 
     actual = []
     for zone in ("UTC", "Europe/Berlin", "America/New_York"):
         spark.conf.set("spark.sql.session.timeZone", zone)
-        here = SmallPipeline(spark, tmp_path / zone.replace("/", "_"), join='on = "at"\nhow = "left"')
+        here = SmallPipeline(
+            spark, tmp_path / zone.replace("/", "_"), dimension='table = "products"\non = "at"\nhow = "left"'
+        )
         here.parts["source"] = here.parts["source"].replace("product_id BIGINT", "at TIMESTAMP")
         here.build(master, key="at")
         texts = [*moments, "2026-10-25T00:30:00", "2026-10-25T02:30:00+02:00", "2026-03-08 02:30:00"]

@@ -24,7 +24,9 @@ from semistream.pipeline.mirror_keeper import MirrorKeeper, StaleMirrorError
 from semistream.pipeline.running import run_pipeline
 from semistream.spark.batch_progress import BatchProgress
 
-MASTER = 'path = "products"\nfrom = "landing"\nkey = "product_id"\nrefresh = "1 second"'
+DIMENSION = (
+    'table = "products"\non = "product_id"\nhow = "left"\nfrom = "landing"\nkey = "product_id"\nrefresh = "1 second"'
+)
 
 
 def _priced(price: int) -> pa.Table:
@@ -47,7 +49,7 @@ def _until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 def test_every_batch_equals_the_join_with_its_pinned_version_while_refreshes_happen(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    pipeline = SmallPipeline(spark, tmp_path, master=MASTER, trigger="", statistics='json_lines = "s.jsonl"')
+    pipeline = SmallPipeline(spark, tmp_path, dimension=DIMENSION, trigger="", statistics='json_lines = "s.jsonl"')
     _land(tmp_path, PRODUCTS)
     pipeline.arrive("00.json", [{"sale_id": 0, "product_id": 1, "quantity": 1}])
     batches: list[BatchProgress] = []
@@ -90,7 +92,7 @@ def test_every_batch_equals_the_join_with_its_pinned_version_while_refreshes_hap
 
 
 def test_a_run_over_what_is_there_now_begins_with_a_refresh(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline = SmallPipeline(spark, tmp_path, master=MASTER)
+    pipeline = SmallPipeline(spark, tmp_path, dimension=DIMENSION)
     _land(tmp_path, PRODUCTS)
     ss.MasterTable.build(ss.FileSource(tmp_path / "landing"), tmp_path / "products", key="product_id")
     _land(tmp_path, _priced(5))
@@ -100,7 +102,7 @@ def test_a_run_over_what_is_there_now_begins_with_a_refresh(spark: SparkSession,
 
 
 def test_a_mirror_of_another_source_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline = SmallPipeline(spark, tmp_path, master=MASTER)
+    pipeline = SmallPipeline(spark, tmp_path, dimension=DIMENSION)
     pipeline.build()
     _land(tmp_path, PRODUCTS)
     pipeline.arrive("1.json", [])
@@ -158,21 +160,21 @@ def test_versions_that_refreshes_replace_are_removed_in_time(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("master", "sentence"),
+    ("dimension", "sentence"),
     [
-        ('path = "p"\nstale_after = "1 minute"', "stale_after has no meaning without refresh"),
-        ('path = "p"\nkey = "k"', "key has no meaning without from"),
-        ('path = "p"\nrefresh = "0 seconds"', "must be longer than 0 seconds"),
-        ('path = "p"\nfrom = 3', "from must be an address"),
-        ('path = "p"\nfrom = { kind = "cloud" }', "'cloud' is not a kind of source"),
-        ('path = "p"\nfrom = { path = "x", colums = ["a"] }', "'colums' is not a setting of a files source"),
+        ('table = "p"\nstale_after = "1 minute"', "stale_after has no meaning without refresh"),
+        ('table = "p"\nkey = "k"', "key has no meaning without from"),
+        ('table = "p"\nrefresh = "0 seconds"', "must be longer than 0 seconds"),
+        ('table = "p"\nfrom = 3', "from must be an address"),
+        ('table = "p"\nfrom = { kind = "cloud" }', "'cloud' is not a kind of source"),
+        ('table = "p"\nfrom = { path = "x", colums = ["a"] }', "'colums' is not a setting of a files source"),
     ],
 )
-def test_settings_of_mirrors_that_make_no_sense_are_refused(tmp_path: Path, master: str, sentence: str) -> None:
+def test_settings_of_mirrors_that_make_no_sense_are_refused(tmp_path: Path, dimension: str, sentence: str) -> None:
     file = tmp_path / "pipeline.toml"
     file.write_text(
         '[pipeline]\nname = "x"\ncheckpoint = "c"\n[source]\nformat = "json"\npath = "in"\nschema = "k INT"\n'
-        f'[master]\n{master}\n[join]\non = "k"\n[sink]\nformat = "noop"\n'
+        f'[[dimension]]\n{dimension}\non = "k"\n[sink]\nformat = "noop"\n'
     )
     with pytest.raises(InvalidSettingError, match=sentence):
         read_description(file)

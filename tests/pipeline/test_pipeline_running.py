@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import semistream as ss
 from semistream.algorithms.registry import DEFAULT_ALGORITHM
 from semistream.cli.main import app
+from semistream.core.errors import UnknownColumnError
 from semistream.generator import products
 from semistream.pipeline import read_description
 from semistream.pipeline.planning import plan_pipeline
@@ -88,6 +89,19 @@ def test_the_example_of_orders_cleans_converts_and_puts_bad_lines_aside(spark: S
     assert 'semistream_written_rows_total{query="orders"} 3\n' in metrics
     assert 'semistream_absent_total{query="orders",name="orders"} 1\n' in metrics
     assert list((tmp_path / "dead_letters" / "orders").glob("batch=000000000/part-*"))
+
+
+def test_steps_before_the_join_make_its_key_and_spare_it_rows(spark: SparkSession, tmp_path: Path) -> None:
+    prepare = "[[prepare]]\nfilter = 'quantity > 0'\n[[prepare]]\nset = {product_id = 'product_id - 100'}"
+    pipeline = SmallPipeline(spark, tmp_path, prepare=prepare)
+    pipeline.build()
+    pipeline.arrive("1.json", [sale(1, 101), sale(2, 102, 0), sale(3, 103)])
+    totals = pipeline.run()
+    assert [(row["sale_id"], row["name"]) for row in pipeline.written()] == [(1, "pen"), (3, "nib")]
+    assert totals.counts["cache_hits"] + totals.counts["read_hits"] == 2
+    pipeline.parts["prepare"] = "[[prepare]]\ndrop = ['prodct']"
+    with pytest.raises(UnknownColumnError, match=r"\[\[prepare\]\] number 1: drop names 'prodct'"):
+        pipeline.run()
 
 
 def test_the_example_with_all_settings_can_be_planned(spark: SparkSession, tmp_path: Path) -> None:
@@ -191,5 +205,5 @@ def test_workers_that_need_more_than_there_is_are_warned_about(spark: SparkSessi
     assert memory_warning(spark, WorkerMemory(2, 1, 64_000_000)) is None
     sentence = memory_warning(spark, WorkerMemory(1_000, 2, 10**12))
     assert sentence is not None
-    assert "lower [join] memory" in sentence
+    assert "lower [enrich] memory" in sentence
     assert str(WorkerMemory(2, 2, 64_000_000)) == "1.5 GB for 4 workers of 375.6 MB, with a budget of 64.0 MB each"

@@ -28,12 +28,12 @@ path = "incoming"
 schema = "sale_id BIGINT, product_id BIGINT"
 max_files_per_trigger = 1
 {letters}
-[master]
-path = "products"
-[join]
+[enrich]
+memory = "8MB"
+[[dimension]]
+table = "products"
 on = "product_id"
 how = "left"
-memory = "8MB"
 [sink]
 format = "parquet"
 path = "warehouse"

@@ -31,12 +31,12 @@ format = "parquet"
 path = "incoming"
 schema = "sale_id BIGINT, product_id BIGINT"
 max_files_per_trigger = 200
-[master]
-path = "products"
-[join]
+[enrich]
+memory = "16MB"
+[[dimension]]
+table = "products"
 on = "product_id"
 how = "left"
-memory = "16MB"
 [sink]
 format = "parquet"
 path = "warehouse"

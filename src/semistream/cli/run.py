@@ -21,7 +21,7 @@ def run(
         bool,
         typer.Option(
             "--accept-moved",
-            help="Continue although [source], [master] or [sink] has moved since the last start.",
+            help="Continue although [source], the table of [[dimension]] or [sink] has moved since the last start.",
         ),
     ] = False,
     json_file: Annotated[
@@ -34,7 +34,7 @@ def run(
     The pipeline enriches a stream from a master table, applies SQL expressions, and writes the result to a sink.
 
     Ctrl-C or SIGTERM stops it after the current batch; the next start continues from there. The file has the
-    tables pipeline, source, master, join, transform, sink, trigger, statistics and spark;
+    tables pipeline, source, prepare, enrich, dimension, transform, sink, trigger, statistics and spark;
     examples/pipeline_all_settings.toml explains all their keys.
     """
     from semistream.cli import json_output, run_rendering, run_screen

@@ -37,15 +37,19 @@ def show_checked(description: PipelineDescription, rows: DataFrame) -> None:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    join, source, sink = description.join, description.source, description.sink
-    keys = [join.on] if isinstance(join.on, str) else list(join.on)
+    settings, dimension = description.enrich, description.dimension
+    source, sink = description.source, description.sink
+    keys = [dimension.on] if isinstance(dimension.on, str) else list(dimension.on)
+    join = (
+        f"{dimension.how} on {', '.join(keys)} by {settings.algorithm}, {format_bytes(settings.memory_bytes)} a worker"
+    )
     trigger = description.trigger
     every = "as soon as there is data" if trigger.every.startswith("0 ") else f"every {trigger.every}"
     for name, value in (
         ("Pipeline", f"{description.name}, checkpoint {description.checkpoint}"),
         ("Source", " ".join(part for part in (source.format, source.path) if part)),
-        ("Join", f"{join.how} on {', '.join(keys)} by {join.algorithm}, {format_bytes(join.memory_bytes)} a worker"),
-        ("Steps", str(len(description.steps))),
+        ("Join", join),
+        ("Steps", f"{len(description.prepare)} before the join, {len(description.transform)} after it"),
         ("Sink", " ".join(part for part in (sink.format, sink.path) if part)),
         ("Trigger", "all that is there now" if trigger.available_now else every),
     ):

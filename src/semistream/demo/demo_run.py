@@ -43,14 +43,14 @@ checkpoint = "{checkpoint}"
 format = "sales"
 options = {{ products = {products}, rate = {rate}, arrivals = "bursty", seed = {seed}, maxRowsPerBatch = {max_rows} }}
 
-[master]
-path = "{master}"
-
-[join]
-on = "product_id"
-how = "left"
+[enrich]
 memory = {memory_bytes}
 algorithm = "{algorithm}"
+
+[[dimension]]
+table = "{master}"
+on = "product_id"
+how = "left"
 replace = {{ product_id = "surrogate_key" }}
 columns = ["supplier_id", "sale_price"]
 
@@ -123,15 +123,15 @@ def warm_up(spark: SparkSession, description: PipelineDescription) -> None:
     register(spark)
     tasks = spark.sparkContext.defaultParallelism
     sales = spark.read.format(FORMAT).options(**{**description.source.options, "rows": str(tasks)}).load()
-    join = description.join
+    dimension = description.dimension
     warm = enrich(
         sales,
-        description.master,
+        dimension.table,
         on="product_id",
-        memory=join.memory_bytes,
-        algorithm=join.algorithm,
-        replace=join.replace,
-        columns=join.columns,
+        memory=description.enrich.memory_bytes,
+        algorithm=description.enrich.algorithm,
+        replace=dimension.replace,
+        columns=dimension.columns,
     )
     try:
         warm.write.format("noop").mode("overwrite").save()

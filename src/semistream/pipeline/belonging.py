@@ -47,7 +47,7 @@ class Belonging:
             id=self._id(),
             checkpoint=os.path.realpath(self._checkpoint),
             source=_source(description.source),
-            master=MasterTable(description.master).address.real(),
+            master=MasterTable(description.dimension.table).address.real(),
             sink={"format": description.sink.format, "path": _real(sink)},
         )
 
@@ -109,8 +109,8 @@ class Belonging:
     def _check_master(self, then: Belongings) -> None:
         if not self._same_place(then.master, self.now.master, then):
             raise CheckpointMismatchError(
-                f"[master] path is {self.now.master}, but the checkpoint {self._checkpoint} belongs to {then.master}: "
-                f"put it back, or pass --accept-moved if this table takes its place."
+                f"[[dimension]] table is {self.now.master}, but the checkpoint {self._checkpoint} belongs to "
+                f"{then.master}: put it back, or pass --accept-moved if this table takes its place."
             )
 
     def _check_sink(self, then: Belongings) -> None:

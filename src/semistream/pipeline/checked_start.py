@@ -27,7 +27,7 @@ class CheckedStart:
         local = places.is_local(description.checkpoint)
         self._checkpoint = Path(description.checkpoint) if local else None
         self._remembered = read_remembered(self._checkpoint) if self._checkpoint is not None else None
-        with naming("[master]"), MasterTable(description.master).open() as store:
+        with naming("[[dimension]]"), MasterTable(description.dimension.table).open() as store:
             self._schema, self._key = store.schema, tuple(store.key)
         self._belonging: Belonging | None = None
         if self._checkpoint is not None:
@@ -43,7 +43,7 @@ class CheckedStart:
 
     def columns(self) -> RememberedColumns:
         """Return the master's columns to use; raises SchemaDriftError if they are no longer there."""
-        return RememberedColumns(self._description.join, self._schema, self._key, self._remembered)
+        return RememberedColumns(self._description.dimension, self._schema, self._key, self._remembered)
 
     def remember(self, columns: RememberedColumns) -> None:
         """Write down what the checkpoint belongs to, there and in the folders that the pipeline writes.

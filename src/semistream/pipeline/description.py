@@ -39,21 +39,32 @@ class MirrorDescription:
 
 
 @dataclass(frozen=True)
-class JoinDescription:
-    """How the stream meets the master table; the arguments of `enrich`."""
+class DimensionDescription:
+    """A master table and how it is joined."""
 
+    table: str = field(repr=False)  # an address from the environment may hold a password
     on: str | tuple[str, ...] | Mapping[str, str]
     how: str
-    memory_bytes: int
-    algorithm: str
     columns: tuple[str, ...] | None
     replace: Mapping[str, str] | None
     suffix: str | None
+    matched: str | None
+    mirror: MirrorDescription | None
+    """How it is kept in step with its source, if it is a mirror."""
+
+
+@dataclass(frozen=True)
+class EnrichDescription:
+    """How rows are enriched, whatever the dimension."""
+
+    memory_bytes: int
+    algorithm: str
+    how: str
+    """The kind of join of a dimension that does not say."""
     order: str | None
     partitioning: str | int
     dead_letters: str | None
     parameters: Mapping[str, float] | None
-    matched: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,17 +149,19 @@ class SparkDescription:
 
 @dataclass(frozen=True)
 class PipelineDescription:
-    """A whole pipeline: source, master table, join, steps, sink."""
+    """A whole pipeline: source, steps, dimension, steps, sink."""
 
     file: Path
     name: str
     checkpoint: str
     source: SourceDescription
-    master: str = field(repr=False)  # an address from the environment may hold a password
-    join: JoinDescription
-    steps: tuple[Step, ...]
+    prepare: tuple[Step, ...]
+    """The steps before the join."""
+    enrich: EnrichDescription
+    dimension: DimensionDescription
+    transform: tuple[Step, ...]
+    """The steps after the join."""
     sink: SinkDescription
     trigger: TriggerDescription
     statistics: StatisticsDescription
     spark: SparkDescription
-    mirror: MirrorDescription | None = None

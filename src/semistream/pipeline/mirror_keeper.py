@@ -37,22 +37,22 @@ def ensure_mirror(table: MasterTable, description: MirrorDescription, spark: Spa
     if is_missing(table):
         if description.key is None:
             raise InvalidSettingError(
-                "[master] names a source, but no mirror of it is there yet: add key, so that it can be built."
+                "[[dimension]] names a source, but no mirror of it is there yet: add key, so that it can be built."
             )
         build_mirror(description.source, table.address, description.key, spark=spark)
         return
     mirrored = table.info()["mirror"]
     if mirrored is None or mirrored["source"] != as_description(description.source):
         raise InvalidSettingError(
-            f"[master] from names another source than {table.address.text} was built from: put it back, or build the "
-            f"mirror again with `semistream master build {table.address.text} --from ADDRESS --key NAME`."
+            f"[[dimension]] from names another source than {table.address.text} was built from: put it back, or build "
+            f"the mirror again with `semistream master build {table.address.text} --from ADDRESS --key NAME`."
         )
 
 
 def awaits_mirror(description: PipelineDescription) -> bool:
     """Say whether a start of the pipeline builds the master table."""
-    mirror = description.mirror
-    return mirror is not None and mirror.source is not None and is_missing(MasterTable(description.master))
+    mirror, table = description.dimension.mirror, MasterTable(description.dimension.table)
+    return mirror is not None and mirror.source is not None and is_missing(table)
 
 
 def is_missing(table: MasterTable) -> bool:

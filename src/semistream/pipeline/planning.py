@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -12,7 +13,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream.master_table import MasterTable
 from semistream.pipeline.batch_numbers import BatchNumbers, names_by_spark
 from semistream.pipeline.checked_start import CheckedStart, naming
-from semistream.pipeline.description import PipelineDescription
+from semistream.pipeline.description import PipelineDescription, Step
 from semistream.pipeline.failures import first_sentence
 from semistream.pipeline.java_failures import java_errors_told
 from semistream.pipeline.remembered_columns import RememberedColumns
@@ -53,40 +54,47 @@ def _planned(spark: SparkSession, description: PipelineDescription, accept_moved
     start = CheckedStart(description, accept_moved=accept_moved)
     if not start.has_compared_batches:
         BatchNumbers.read(description, names_by_spark(spark)).check(description)
-    with naming("[master]"):
+    with naming("[[dimension]]"):
         columns = start.columns()
     source = open_source(spark, description.source)
-    with naming("[join]"):
-        enriched = _enriched(source.rows, description, columns)
-    rows = apply_steps(enriched, description.steps)
+    prepared = _stepped(source.rows, "prepare", description.prepare)
+    with naming("[[dimension]]"):
+        enriched = _enriched(prepared, description, columns)
+    rows = _stepped(enriched, "transform", description.transform)
     check_sink(rows, description.sink)
-    _check_streaming(rows)
     observed = rows.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias("rows"))
     return PlannedPipeline(observed, source.records, start, columns)
 
 
 def _enriched(rows: DataFrame, description: PipelineDescription, columns: RememberedColumns) -> DataFrame:
-    join = description.join
+    settings, dimension = description.enrich, description.dimension
     return enrich(
         rows,
-        MasterTable(description.master),
-        on=list(join.on) if isinstance(join.on, tuple) else join.on,
-        how=join.how,
-        memory=join.memory_bytes,
-        algorithm=join.algorithm,
+        MasterTable(dimension.table),
+        on=list(dimension.on) if isinstance(dimension.on, tuple) else dimension.on,
+        how=dimension.how,
+        memory=settings.memory_bytes,
+        algorithm=settings.algorithm,
         columns=columns.columns,
-        replace=join.replace,
-        suffix=join.suffix,
-        matched=join.matched,
-        order=join.order,
-        partitioning=join.partitioning,
-        dead_letters=join.dead_letters,
+        replace=dimension.replace,
+        suffix=dimension.suffix,
+        matched=dimension.matched,
+        order=settings.order,
+        partitioning=settings.partitioning,
+        dead_letters=settings.dead_letters,
         name=description.name,
-        parameters=join.parameters,
+        parameters=settings.parameters,
     )
 
 
-def _check_streaming(rows: DataFrame) -> None:
+def _stepped(rows: DataFrame, table: str, steps: Sequence[Step]) -> DataFrame:
+    """Return the rows after the steps of a table, all of which a stream can have."""
+    after = apply_steps(rows, table, steps)
+    _check_streaming(after, table)
+    return after
+
+
+def _check_streaming(rows: DataFrame, table: str) -> None:
     """Raise an error about what Spark cannot do in a stream, which it would say only at the start of the query."""
     java = java_of(rows.sparkSession)
     checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
@@ -94,4 +102,4 @@ def _check_streaming(rows: DataFrame) -> None:
     try:
         checker.checkForStreaming(rows._jdf.queryExecution().analyzed(), append)
     except PySparkException as error:
-        raise InvalidSettingError(f"[[transform]] cannot be applied to a stream: {first_sentence(error)}.") from None
+        raise InvalidSettingError(f"[[{table}]] cannot be applied to a stream: {first_sentence(error)}.") from None

@@ -7,27 +7,27 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
-from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.core.local_paths import scheme_of
-from semistream.engine.output.output_plan import JOIN_TYPES
-from semistream.joining.join_types import join_type
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import (
-    JoinDescription,
     PipelineDescription,
     SinkDescription,
     StatisticsDescription,
     TriggerDescription,
 )
-from semistream.pipeline.reading_mirrors import MIRROR_KEYS, read_mirror
+from semistream.pipeline.reading_dimensions import read_dimension
+from semistream.pipeline.reading_enrich import ENRICH_KEYS, read_enrich
 from semistream.pipeline.reading_sources import SOURCE_KEYS, read_source
 from semistream.pipeline.reading_spark import read_spark
 from semistream.pipeline.reading_steps import read_steps
 from semistream.pipeline.toml_table import TomlTable, suggestion
 
-_TABLES = ("pipeline", "source", "master", "join", "transform", "sink", "trigger", "statistics", "spark")
+_TABLES = (
+    *("pipeline", "source", "prepare", "enrich", "dimension", "transform"),
+    *("sink", "trigger", "statistics", "spark"),
+)
+_REQUIRED = {"pipeline": "[pipeline]", "source": "[source]", "dimension": "[[dimension]]", "sink": "[sink]"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _MAX_FILE_BYTES = 1_000_000
 
@@ -41,27 +41,28 @@ def read_description(file: str | Path) -> PipelineDescription:
         if name not in _TABLES:
             shown = " ".join(name.split())[:100]
             raise InvalidSettingError(f"[{shown}] is not a table of a pipeline file: {suggestion(name, _TABLES)}")
-    for name in ("pipeline", "source", "master", "join", "sink"):
+    for name, shown in _REQUIRED.items():
         if name not in values:
-            raise InvalidSettingError(f"The pipeline file has no table [{name}]: add it.")
+            raise InvalidSettingError(f"The pipeline file has no table {shown}: add it.")
     folder = file.absolute().parent
     pipeline = TomlTable("[pipeline]", values["pipeline"], ("name", "checkpoint"))
     name = pipeline.text("name")
     if not _NAME.fullmatch(name):
         raise pipeline.wrong("name", "may contain only letters, digits, '.', '_' and '-'")
+    enrich = read_enrich(TomlTable("[enrich]", values.get("enrich", {}), ENRICH_KEYS), folder)
     description = PipelineDescription(
         file=file,
         name=name,
         checkpoint=places.written_place(pipeline, "checkpoint", folder),
         source=read_source(TomlTable("[source]", values["source"], SOURCE_KEYS), folder),
-        master=_read_master(values["master"], folder),
-        join=_read_join(values["join"], folder),
-        steps=read_steps(values.get("transform", [])),
+        prepare=read_steps("prepare", values.get("prepare", [])),
+        enrich=enrich,
+        dimension=read_dimension(values["dimension"], folder, how=enrich.how),
+        transform=read_steps("transform", values.get("transform", [])),
         sink=_read_sink(values["sink"], folder),
         trigger=_read_trigger(values.get("trigger", {})),
         statistics=_read_statistics(values.get("statistics", {}), folder),
         spark=read_spark(values.get("spark", {})),
-        mirror=read_mirror(_master_table(values["master"]), folder),
     )
     _check_places_apart(description)
     return description
@@ -81,126 +82,6 @@ def _parsed(file: Path) -> Mapping[str, object]:
         raise InvalidSettingError(f"{file} is not UTF-8 text: save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidSettingError(f"{file} is not TOML: {str(error).rstrip('.')}.") from None
-
-
-def _master_table(values: object) -> TomlTable:
-    return TomlTable("[master]", values, ("path", *MIRROR_KEYS))
-
-
-def _read_master(values: object, folder: Path) -> str:
-    table = _master_table(values)
-    secret = secrets.from_environment(table.required("path"), "[master] path")
-    if secret is not None:
-        return secret
-    # The store itself refuses addresses, and repeats nothing of them.
-    is_address = scheme_of(table.text("path")) not in (None, "file")
-    return table.text("path") if is_address else places.read_place(table, "path", folder)
-
-
-_JOIN_KEYS = (
-    *("on", "how", "memory", "algorithm", "columns", "replace", "suffix", "matched"),
-    *("order", "partitioning", "dead_letters", "parameters"),
-)
-
-
-def _read_join(values: object, folder: Path) -> JoinDescription:
-    table = TomlTable("[join]", values, _JOIN_KEYS)
-    return JoinDescription(
-        on=_read_on(table),
-        how=_read_how(table),
-        memory_bytes=_read_memory(table),
-        algorithm=table.text("algorithm", DEFAULT_ALGORITHM, choices=tuple(ALGORITHMS)),
-        columns=_read_columns(table),
-        replace=_checked_names(table, "replace") if "replace" in table else None,
-        suffix=_read_suffix(table),
-        matched=_read_matched(table),
-        order=table.text("order", choices=("any", "input")) if "order" in table else None,
-        partitioning=_read_partitioning(table),
-        dead_letters=_read_join_letters(table, folder),
-        parameters=_read_parameters(table),
-    )
-
-
-def _read_memory(table: TomlTable) -> int:
-    value = table.value("memory") if "memory" in table else "64MB"
-    try:
-        return parse_bytes(value)  # type: ignore[arg-type]
-    except InvalidSettingError:
-        raise table.unexpected("memory", 'a size such as "64MB" or "64 MiB"') from None
-
-
-def _read_how(table: TomlTable) -> str:
-    text = table.text("how", "inner")
-    try:
-        return join_type(text)
-    except InvalidSettingError:
-        raise table.wrong("how", f"cannot be {text!r}: {suggestion(text, JOIN_TYPES)}") from None
-
-
-def _read_matched(table: TomlTable) -> str | None:
-    name = table.optional_text("matched")
-    if name is not None:
-        table.check_new_name("matched", name)
-    return name
-
-
-def _read_on(table: TomlTable) -> str | tuple[str, ...] | Mapping[str, str]:
-    value = table.required("on")
-    if isinstance(value, Mapping):
-        return _checked_names(table, "on")
-    if isinstance(value, list):
-        return table.names("on")
-    if not isinstance(value, str) or not value:
-        raise table.unexpected("on", 'a column name, a list of them, or a table such as {stream_column = "key_column"}')
-    name = table.text("on")
-    table.check_name("on", name)
-    return name
-
-
-def _checked_names(table: TomlTable, key: str) -> dict[str, str]:
-    names = table.texts_by_name(key)
-    for ours, theirs in names.items():
-        table.check_name(key, ours)
-        table.check_name(key, theirs)
-    return names
-
-
-def _read_columns(table: TomlTable) -> tuple[str, ...] | None:
-    # An empty list makes sense here: only the columns that `replace` names are wanted.
-    return () if table.value("columns") == [] else table.optional_names("columns")
-
-
-def _read_suffix(table: TomlTable) -> str | None:
-    suffix = table.optional_text("suffix")
-    if suffix is not None and not re.fullmatch(r"\w{1,64}", suffix):
-        raise table.wrong("suffix", "may contain only letters, digits and underscores")
-    return suffix
-
-
-def _read_join_letters(table: TomlTable, folder: Path) -> str | None:
-    if "dead_letters" not in table:
-        return None
-    place = places.written_place(table, "dead_letters", folder)
-    if not places.is_local(place):
-        raise table.wrong("dead_letters", "must be a folder that all workers reach by the same path")
-    return place
-
-
-def _read_partitioning(table: TomlTable) -> str | int:
-    if isinstance(table.value("partitioning"), int):
-        return table.whole_number("partitioning", minimum=1) or 1
-    if not isinstance(table.value("partitioning"), str | None):
-        raise table.unexpected("partitioning", '"auto", "none" or a whole number')
-    return table.text("partitioning", "auto", choices=("none", "auto"))
-
-
-def _read_parameters(table: TomlTable) -> dict[str, float] | None:
-    value = table.value("parameters")
-    if value is None:
-        return None
-    if not isinstance(value, Mapping) or not all(isinstance(number, int | float) for number in value.values()):
-        raise table.unexpected("parameters", "a table of numbers, true and false, such as {cache_share = 0.5}")
-    return {str(name): number if isinstance(number, bool) else float(number) for name, number in value.items()}
 
 
 def _read_sink(values: object, folder: Path) -> SinkDescription:
@@ -240,13 +121,14 @@ def _check_places_apart(description: PipelineDescription) -> None:
         "[pipeline] checkpoint": description.checkpoint,
         "[sink] path": description.sink.path,
         "[source] dead_letters": description.source.dead_letters,
-        "[join] dead_letters": description.join.dead_letters,
+        "[enrich] dead_letters": description.enrich.dead_letters,
         "[statistics] json_lines": str(statistics.json_lines) if statistics.json_lines else None,
         "[statistics] prometheus": str(statistics.prometheus) if statistics.prometheus else None,
     }
     outputs = {key: place for key, place in written.items() if place is not None}
-    master = description.master if scheme_of(description.master) is None else None
-    for input_key, place in (("[source] path", description.source.path), ("[master] path", master)):
+    table = description.dimension.table
+    master = table if scheme_of(table) is None else None
+    for input_key, place in (("[source] path", description.source.path), ("[[dimension]] table", master)):
         for key, output in outputs.items():
             if place is not None and places.is_inside(output, place):
                 raise InvalidSettingError(f"{key} is inside {input_key}, which is read: write somewhere else.")

@@ -1,4 +1,4 @@
-"""Reads what the table [master] says about a mirror."""
+"""Reads what a table [[dimension]] says about a mirror."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the steps [[transform]] of a pipeline's file."""
+"""Reads the steps [[prepare]] and [[transform]] of a pipeline's file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from semistream.pipeline.toml_table import TomlTable
 _KINDS = ("set", "filter", "drop", "rename", "select", "drop_duplicates")
 
 
-def read_steps(values: object) -> tuple[Step, ...]:
-    """Return the steps in their order."""
+def read_steps(table: str, values: object) -> tuple[Step, ...]:
+    """Return the steps of the table `prepare` or `transform` in their order."""
     if not isinstance(values, list):
-        raise InvalidSettingError("[transform] must be a list of steps: write each below [[transform]].")
-    return tuple(_read_step(step_name(number), step) for number, step in enumerate(values, start=1))
+        raise InvalidSettingError(f"[{table}] must be a list of steps: write each below [[{table}]].")
+    return tuple(_read_step(step_name(table, number), step) for number, step in enumerate(values, start=1))
 
 
-def step_name(number: int) -> str:
+def step_name(table: str, number: int) -> str:
     """Return what errors call a step, counted from 1."""
-    return f"[[transform]] number {number}:"
+    return f"[[{table}]] number {number}:"
 
 
 def _read_step(name: str, values: object) -> Step:

@@ -30,7 +30,7 @@ class Remembered:
     """Everything that a checkpoint remembers for semistream; Spark has its own files beside it."""
 
     join: Mapping[str, Any]
-    """What of [join] decides on the columns."""
+    """What of [[dimension]] decides on the columns."""
     columns: Mapping[str, str]
     """The types of the master's columns that are used, by name."""
     belongings: Belongings | None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from semistream.core.errors import SchemaDriftError
-from semistream.pipeline.description import JoinDescription
+from semistream.pipeline.description import DimensionDescription
 from semistream.pipeline.remembered import Remembered
 
 
@@ -15,16 +15,16 @@ class RememberedColumns:
     """The master's columns that a pipeline uses: those of now at its first start, those of then at any later one.
 
     A column that the master table has gained since is left out; one that is gone or has another type is an error. An
-    edited [join] is a new beginning, because whoever edits it wants other columns.
+    edited [[dimension]] is a new beginning, because whoever edits it wants other columns.
     """
 
     def __init__(
-        self, join: JoinDescription, schema: pa.Schema, key: tuple[str, ...], remembered: Remembered | None
+        self, dimension: DimensionDescription, schema: pa.Schema, key: tuple[str, ...], remembered: Remembered | None
     ) -> None:
-        self._join = join
+        self._dimension = dimension
         self._types = {field.name: str(field.type) for field in schema}
         self._key = key
-        self.fingerprint = _fingerprint(join)
+        self.fingerprint = _fingerprint(dimension)
         self._is_new = remembered is None or remembered.join != self.fingerprint
         if remembered is None or self._is_new:
             self.used: Mapping[str, str] = self._used_now()
@@ -35,17 +35,18 @@ class RememberedColumns:
     @property
     def columns(self) -> tuple[str, ...] | None:
         """The argument `columns` for `enrich`; None leaves the choice to it."""
-        join = self._join
-        if join.columns is not None or self._is_new or not _adds_columns(join):
-            return join.columns
-        replaced = set((join.replace or {}).values())
+        dimension = self._dimension
+        if dimension.columns is not None or self._is_new or not _adds_columns(dimension):
+            return dimension.columns
+        replaced = set((dimension.replace or {}).values())
         return tuple(name for name in self.used if name not in self._key and name not in replaced)
 
     def _used_now(self) -> dict[str, str]:
-        join = self._join
+        dimension = self._dimension
         wanted = [*self._key]
-        if _adds_columns(join):
-            wanted += [*(join.replace or {}).values(), *(self._types if join.columns is None else join.columns)]
+        if _adds_columns(dimension):
+            added = self._types if dimension.columns is None else dimension.columns
+            wanted += [*(dimension.replace or {}).values(), *added]
         return {name: self._types[name] for name in dict.fromkeys(wanted) if name in self._types}
 
     def _check(self, remembered: Mapping[str, str]) -> None:
@@ -56,21 +57,21 @@ class RememberedColumns:
             what = "no longer has the column" if now is None else f"has {now} and no longer {kind} in the column"
             raise SchemaDriftError(
                 f"The master table {what} {name!r} that this pipeline was started with: restore it, or edit "
-                f"[join] columns and start afresh with another checkpoint and another path in [sink]."
+                f"[[dimension]] columns and start afresh with another checkpoint and another path in [sink]."
             )
 
 
-def _adds_columns(join: JoinDescription) -> bool:
-    return join.how in ("inner", "left")
+def _adds_columns(dimension: DimensionDescription) -> bool:
+    return dimension.how in ("inner", "left")
 
 
-def _fingerprint(join: JoinDescription) -> dict[str, object]:
-    """Return what of [join] decides on the columns of the output, as JSON gives it back."""
-    on = dict(join.on) if isinstance(join.on, Mapping) else [join.on] if isinstance(join.on, str) else list(join.on)
+def _fingerprint(dimension: DimensionDescription) -> dict[str, object]:
+    """Return what of [[dimension]] decides on the columns of the output, as JSON gives it back."""
+    on = dimension.on
     return {
-        "on": on,
-        "adds_columns": _adds_columns(join),
-        "columns": None if join.columns is None else list(join.columns),
-        "replace": dict(join.replace or {}),
-        "suffix": join.suffix,
+        "on": dict(on) if isinstance(on, Mapping) else [on] if isinstance(on, str) else list(on),
+        "adds_columns": _adds_columns(dimension),
+        "columns": None if dimension.columns is None else list(dimension.columns),
+        "replace": dict(dimension.replace or {}),
+        "suffix": dimension.suffix,
     }

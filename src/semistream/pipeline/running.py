@@ -120,7 +120,7 @@ def session_of(description: PipelineDescription) -> Iterator[SparkSession]:
         description.name,
         description.spark.master,
         description.spark.settings,
-        memory=description.join.memory_bytes,
+        memory=description.enrich.memory_bytes,
     )
     try:
         yield spark
@@ -175,7 +175,7 @@ def _run(
 
 def _keeper(description: PipelineDescription, spark: SparkSession) -> MirrorKeeper | None:
     """Return what keeps the mirror in step, if the file asks for it; the mirror is built if it is not there."""
-    mirror, table = description.mirror, MasterTable(description.master)
+    mirror, table = description.dimension.mirror, MasterTable(description.dimension.table)
     if mirror is None:
         return None
     ensure_mirror(table, mirror, spark)

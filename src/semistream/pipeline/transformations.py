@@ -1,4 +1,4 @@
-"""The steps of a pipeline between the join and the sink, on DataFrames."""
+"""The steps of a pipeline before and after the join, on DataFrames."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from semistream.spark.spark_session import java_of
 _CODE_RUNNERS = {"reflect", "java_method", "try_reflect"}
 
 
-def apply_steps(rows: DataFrame, steps: Sequence[Step]) -> DataFrame:
-    """Return the rows after all steps; each is analysed at once, so that an error names its step."""
+def apply_steps(rows: DataFrame, table: str, steps: Sequence[Step]) -> DataFrame:
+    """Return the rows after all steps of a table; each is analysed at once, so that an error names its step."""
     for number, step in enumerate(steps, start=1):
-        where = step_name(number)
+        where = step_name(table, number)
         try:
             rows = _applied(rows, step, where)
         except PySparkException as error:

@@ -51,7 +51,7 @@ def needed_memory(spark: SparkSession, description: PipelineDescription) -> Work
     """Return what the workers of a pipeline need; a Python source needs workers of its own."""
     operators = 2 if description.source.format == "sales" else 1
     slots = max(1, spark.sparkContext.defaultParallelism)
-    return WorkerMemory(slots, operators, description.join.memory_bytes)
+    return WorkerMemory(slots, operators, description.enrich.memory_bytes)
 
 
 def memory_warning(spark: SparkSession, needed: WorkerMemory) -> str | None:
@@ -64,7 +64,7 @@ def memory_warning(spark: SparkSession, needed: WorkerMemory) -> str | None:
             return None
         return (
             f"The workers need {format_bytes(needed.total_bytes)}, but only {format_bytes(free)} is free on this "
-            f"machine: lower [join] memory, or give fewer slots by master in [spark]."
+            f"machine: lower [enrich] memory, or give fewer slots by master in [spark]."
         )
     settings = dict(context.getConf().getAll())
     wanted = int(settings.get("spark.executor.cores", "1")) * needed.operators * needed.worker_bytes

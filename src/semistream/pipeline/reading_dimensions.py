@@ -1,0 +1,87 @@
+"""Reads the table [[dimension]] of a pipeline's file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from semistream.core.errors import InvalidSettingError
+from semistream.core.local_paths import scheme_of
+from semistream.pipeline import places, secrets
+from semistream.pipeline.description import DimensionDescription
+from semistream.pipeline.reading_enrich import read_how
+from semistream.pipeline.reading_mirrors import MIRROR_KEYS, read_mirror
+from semistream.pipeline.toml_table import TomlTable
+
+DIMENSION_KEYS = ("table", "on", "how", "columns", "replace", "suffix", "matched", *MIRROR_KEYS)
+
+
+def read_dimension(values: object, folder: Path, *, how: str) -> DimensionDescription:
+    """Return the master table of the pipeline and how it is joined; `how` stands where the table does not say."""
+    if not isinstance(values, list):
+        raise InvalidSettingError("[dimension] must be a list: write [[dimension]] in double brackets.")
+    if len(values) != 1:
+        raise InvalidSettingError(
+            f"The pipeline file has {len(values)} tables [[dimension]]: give one, and chain pipelines for more."
+        )
+    table = TomlTable("[[dimension]]", values[0], DIMENSION_KEYS)
+    return DimensionDescription(
+        table=_read_table(table, folder),
+        on=_read_on(table),
+        how=read_how(table, how),
+        columns=_read_columns(table),
+        replace=_checked_names(table, "replace") if "replace" in table else None,
+        suffix=_read_suffix(table),
+        matched=_read_matched(table),
+        mirror=read_mirror(table, folder),
+    )
+
+
+def _read_table(table: TomlTable, folder: Path) -> str:
+    secret = secrets.from_environment(table.required("table"), "[[dimension]] table")
+    if secret is not None:
+        return secret
+    # The store itself refuses addresses, and repeats nothing of them.
+    is_address = scheme_of(table.text("table")) not in (None, "file")
+    return table.text("table") if is_address else places.read_place(table, "table", folder)
+
+
+def _read_on(table: TomlTable) -> str | tuple[str, ...] | Mapping[str, str]:
+    value = table.required("on")
+    if isinstance(value, Mapping):
+        return _checked_names(table, "on")
+    if isinstance(value, list):
+        return table.names("on")
+    if not isinstance(value, str) or not value:
+        raise table.unexpected("on", 'a column name, a list of them, or a table such as {stream_column = "key_column"}')
+    name = table.text("on")
+    table.check_name("on", name)
+    return name
+
+
+def _checked_names(table: TomlTable, key: str) -> dict[str, str]:
+    names = table.texts_by_name(key)
+    for ours, theirs in names.items():
+        table.check_name(key, ours)
+        table.check_name(key, theirs)
+    return names
+
+
+def _read_columns(table: TomlTable) -> tuple[str, ...] | None:
+    # An empty list makes sense here: only the columns that `replace` names are wanted.
+    return () if table.value("columns") == [] else table.optional_names("columns")
+
+
+def _read_suffix(table: TomlTable) -> str | None:
+    suffix = table.optional_text("suffix")
+    if suffix is not None and not re.fullmatch(r"\w{1,64}", suffix):
+        raise table.wrong("suffix", "may contain only letters, digits and underscores")
+    return suffix
+
+
+def _read_matched(table: TomlTable) -> str | None:
+    name = table.optional_text("matched")
+    if name is not None:
+        table.check_new_name("matched", name)
+    return name

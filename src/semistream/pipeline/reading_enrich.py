@@ -1,0 +1,73 @@
+"""Reads the table [enrich] of a pipeline's file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
+from semistream.core.budget import parse_bytes
+from semistream.core.errors import InvalidSettingError
+from semistream.engine.output.output_plan import JOIN_TYPES
+from semistream.joining.join_types import join_type
+from semistream.pipeline import places
+from semistream.pipeline.description import EnrichDescription
+from semistream.pipeline.toml_table import TomlTable, suggestion
+
+ENRICH_KEYS = ("memory", "algorithm", "how", "order", "partitioning", "dead_letters", "parameters")
+
+
+def read_enrich(table: TomlTable, folder: Path) -> EnrichDescription:
+    """Return how rows are enriched, whatever the dimension."""
+    return EnrichDescription(
+        memory_bytes=_read_memory(table),
+        algorithm=table.text("algorithm", DEFAULT_ALGORITHM, choices=tuple(ALGORITHMS)),
+        how=read_how(table, "inner"),
+        order=table.text("order", choices=("any", "input")) if "order" in table else None,
+        partitioning=_read_partitioning(table),
+        dead_letters=_read_dead_letters(table, folder),
+        parameters=_read_parameters(table),
+    )
+
+
+def read_how(table: TomlTable, default: str) -> str:
+    """Return the kind of join by our name for it."""
+    text = table.text("how", default)
+    try:
+        return join_type(text)
+    except InvalidSettingError:
+        raise table.wrong("how", f"cannot be {text!r}: {suggestion(text, JOIN_TYPES)}") from None
+
+
+def _read_memory(table: TomlTable) -> int:
+    value = table.value("memory") if "memory" in table else "64MB"
+    try:
+        return parse_bytes(value)  # type: ignore[arg-type]
+    except InvalidSettingError:
+        raise table.unexpected("memory", 'a size such as "64MB" or "64 MiB"') from None
+
+
+def _read_dead_letters(table: TomlTable, folder: Path) -> str | None:
+    if "dead_letters" not in table:
+        return None
+    place = places.written_place(table, "dead_letters", folder)
+    if not places.is_local(place):
+        raise table.wrong("dead_letters", "must be a folder that all workers reach by the same path")
+    return place
+
+
+def _read_partitioning(table: TomlTable) -> str | int:
+    if isinstance(table.value("partitioning"), int):
+        return table.whole_number("partitioning", minimum=1) or 1
+    if not isinstance(table.value("partitioning"), str | None):
+        raise table.unexpected("partitioning", '"auto", "none" or a whole number')
+    return table.text("partitioning", "auto", choices=("none", "auto"))
+
+
+def _read_parameters(table: TomlTable) -> dict[str, float] | None:
+    value = table.value("parameters")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(number, int | float) for number in value.values()):
+        raise table.unexpected("parameters", "a table of numbers, true and false, such as {cache_share = 0.5}")
+    return {str(name): number if isinstance(number, bool) else float(number) for name, number in value.items()}
