@@ -196,7 +196,7 @@ class DiskTier:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder and the one above it, which only this user can enter; OSError if somebody else has put one there."""
+    """Make a folder and the one above it, which only this user can enter; OSError if another user has one there."""
     for each in (folder.parent, folder):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = each.lstat()
