@@ -58,6 +58,7 @@ class EnrichDescription:
     """How rows are enriched, whatever the dimension."""
 
     memory_bytes: int
+    disk_bytes: int | None
     algorithm: str
     how: str
     """The kind of join of a dimension that does not say."""

@@ -74,6 +74,7 @@ def _enriched(rows: DataFrame, description: PipelineDescription, columns: Rememb
         on=list(dimension.on) if isinstance(dimension.on, tuple) else dimension.on,
         how=dimension.how,
         memory=settings.memory_bytes,
+        disk=settings.disk_bytes,
         algorithm=settings.algorithm,
         columns=columns.columns,
         replace=dimension.replace,

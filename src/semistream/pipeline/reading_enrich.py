@@ -14,13 +14,14 @@ from semistream.pipeline import places
 from semistream.pipeline.description import EnrichDescription
 from semistream.pipeline.toml_table import TomlTable, suggestion
 
-ENRICH_KEYS = ("memory", "algorithm", "how", "order", "partitioning", "dead_letters", "parameters")
+ENRICH_KEYS = ("memory", "disk", "algorithm", "how", "order", "partitioning", "dead_letters", "parameters")
 
 
 def read_enrich(table: TomlTable, folder: Path) -> EnrichDescription:
     """Return how rows are enriched, whatever the dimension."""
     return EnrichDescription(
-        memory_bytes=_read_memory(table),
+        memory_bytes=_read_bytes(table, "memory", "64MB"),
+        disk_bytes=_read_bytes(table, "disk", "") if "disk" in table else None,
         algorithm=table.text("algorithm", DEFAULT_ALGORITHM, choices=tuple(ALGORITHMS)),
         how=read_how(table, "inner"),
         order=table.text("order", choices=("any", "input")) if "order" in table else None,
@@ -39,12 +40,12 @@ def read_how(table: TomlTable, default: str) -> str:
         raise table.wrong("how", f"cannot be {text!r}: {suggestion(text, JOIN_TYPES)}") from None
 
 
-def _read_memory(table: TomlTable) -> int:
-    value = table.value("memory") if "memory" in table else "64MB"
+def _read_bytes(table: TomlTable, key: str, default: str) -> int:
+    value = table.value(key) if key in table else default
     try:
         return parse_bytes(value)  # type: ignore[arg-type]
     except InvalidSettingError:
-        raise table.unexpected("memory", 'a size such as "64MB" or "64 MiB"') from None
+        raise table.unexpected(key, 'a size such as "64MB" or "64 MiB"') from None
 
 
 def _read_dead_letters(table: TomlTable, folder: Path) -> str | None:
