@@ -71,6 +71,7 @@ def session() -> SparkSession:
         "spark.executor.memory": "768m",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "4",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
@@ -105,10 +106,11 @@ def joined(spark: SparkSession, count: int, version: int) -> DataFrame:
 def check_equal(found: DataFrame, expected: DataFrame) -> int:
     """Raise an error unless both have the same rows; return how many."""
     columns = ["sale_id", "product_id", "name", "price"]
-    both = [pa.Table.sort_by(frame.select(columns).toArrow(), "sale_id").combine_chunks() for frame in (found, expected)]
-    if both[0].num_rows == 0 or not both[0].equals(both[1]):
-        raise SystemExit(f"{both[0].num_rows:,} enriched rows differ from {both[1].num_rows:,} rows of the batch join.")
-    return int(both[0].num_rows)
+    rows, wanted = (frame.select(columns).toArrow().sort_by("sale_id") for frame in (found, expected))
+    for name in columns:
+        if not rows[name].equals(wanted[name]):
+            raise SystemExit(f"{name} of {rows.num_rows:,} enriched rows differs from {wanted.num_rows:,} joined ones.")
+    return int(rows.num_rows)
 
 
 def look_at_nodes(spark: SparkSession, marker: Path) -> list[dict[str, object]]:
