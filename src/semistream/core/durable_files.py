@@ -53,7 +53,7 @@ def write_all(descriptor: int, data: bytes | bytearray | memoryview) -> None:
         view = view[system().write(descriptor, view) :]
 
 
-def write_all_at(descriptor: int, data: bytes, offset: int) -> None:
+def write_all_at(descriptor: int, data: bytes | memoryview, offset: int) -> None:
     """Write every byte of `data` from an offset on."""
     view = memoryview(data)
     while len(view):

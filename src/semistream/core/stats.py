@@ -37,6 +37,20 @@ class JoinStats:
     """Master tuples that were overwritten in the cache."""
     shadow_hits: int = 0
     """Stream tuples that the cache did not answer, but one of twice the size would have: an estimate."""
+    remote_requests: int = 0
+    """Requests for master data to an object store."""
+    remote_bytes: int = 0
+    """Bytes of master data that an object store has sent."""
+    tier_hits: int = 0
+    """Stretches of master data that were read from the tier on the local disk."""
+    tier_misses: int = 0
+    """Stretches of master data of which the tier lacked a block."""
+    tier_blocks: int = 0
+    """Blocks that were fetched into the tier."""
+    tier_failures: int = 0
+    """How often the tier could not keep what was fetched, as on a full disk; it then pauses for a minute."""
+    tier_bytes: int = 0
+    """What the tier takes on the disk."""
     max_wait_seconds: float = 0.0
     """The longest time a tuple waited inside the join."""
     wait_seconds_total: float = 0.0
@@ -46,6 +60,11 @@ class JoinStats:
     memory_bytes: dict[str, int] = field(default_factory=dict)
     """Bytes held by each component."""
 
+    def count_traffic(self, traffic: object) -> None:
+        """Take over what a store has counted, by the same names."""
+        for name in _TRAFFIC:
+            setattr(self, name, getattr(traffic, name))
+
     @property
     def mean_wait_seconds(self) -> float:
         """Mean time inside the join of the tuples that left."""
@@ -53,9 +72,12 @@ class JoinStats:
 
     def since(self, earlier: JoinStats) -> JoinStats:
         """Return what was counted after `earlier`; maxima and memory stay as they are."""
-        kept = {"max_wait_seconds", "max_wait_tuples", "memory_bytes"}
+        kept = {"max_wait_seconds", "max_wait_tuples", "memory_bytes", "tier_bytes"}
         difference = {
             f.name: getattr(self, f.name) if f.name in kept else getattr(self, f.name) - getattr(earlier, f.name)
             for f in fields(self)
         }
         return JoinStats(**difference)
+
+
+_TRAFFIC = tuple(f.name for f in fields(JoinStats) if f.name.startswith(("remote_", "tier_")))

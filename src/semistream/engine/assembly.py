@@ -10,6 +10,7 @@ from semistream.core.budget import MemoryBudget, format_bytes_up
 from semistream.core.clock import Clock
 from semistream.core.costs import SSD
 from semistream.core.errors import BudgetTooSmallError, InvalidSettingError
+from semistream.core.measured_costs import MeasuredCosts
 from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
 from semistream.engine.cache.balance import MemoryBalance
@@ -21,7 +22,6 @@ from semistream.engine.output.output import DeadLetters, Output
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.phases.stream_input import StreamInput
 from semistream.engine.reading.group_reader import PageGroupReader
-from semistream.engine.reading.measured_costs import MeasuredCosts
 from semistream.engine.reading.page_groups import PageGroups
 from semistream.engine.recipe import Phases, Recipe, Setting
 from semistream.engine.rows.slot_rows import SlotRows

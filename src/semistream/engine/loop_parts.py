@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semistream.core.clock import Clock
+from semistream.core.measured_costs import MeasuredCosts
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.balance import MemoryBalance
 from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.output.output import Output
 from semistream.engine.reading.group_reader import PageGroupReader
-from semistream.engine.reading.measured_costs import MeasuredCosts
 from semistream.engine.rows.stream_rows import StreamRows
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
 from semistream.policies.contract import Intake, PageChoice

@@ -22,7 +22,7 @@ from semistream.joining.matched import MatchedColumn, with_matched
 from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.joining.stream_batches import open_stream
 from semistream.store.contract import MasterStore
-from semistream.store.tables import TableAddress, table_at
+from semistream.store.tables import TableAddress, checked_disk, table_at
 
 Batches: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch | None]
 
@@ -39,6 +39,7 @@ def join(
     how: str = "inner",
     algorithm: str = DEFAULT_ALGORITHM,
     memory: int | str = "64MB",
+    disk: int | str | None = None,
     max_wait: float | None = None,
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
@@ -64,6 +65,9 @@ def join(
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
         memory: What the join may use: bytes, or a string such as "64MB", "64 MiB" or, with Spark's meaning of 1024
             times 1024, "64m".
+        disk: What copies of parts of a master table in an object store may take on the disk, in the folder for
+            temporary files: bytes, or a string such as "2GB". All joins of a user with the same `disk` share it. By
+            default nothing is kept there.
         max_wait: The longest time in seconds that a row may wait inside the join, as far as reads allow it. Only for
             DEMANDJOIN.
         columns: The master columns to add; by default all except the key.
@@ -94,7 +98,7 @@ def join(
 
     return JoinedBatches(
         batches,
-        _opened(master),
+        _opened(master, disk),
         on,
         plan,
         recipe=recipe,
@@ -199,8 +203,12 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
             yield rows if self._matched is None else self._matched.with_flags(rows)
 
 
-def _opened(master: MasterStore | TableAddress) -> MasterStore:
-    return master if isinstance(master, MasterStore) else table_at(master).open()
+def _opened(master: MasterStore | TableAddress, disk: int | str | None) -> MasterStore:
+    if not isinstance(master, MasterStore):
+        return table_at(master, disk_bytes=checked_disk(master, disk)).open()
+    if disk is not None:
+        raise InvalidSettingError("An open store keeps no copies on the disk: give its address together with `disk`.")
+    return master
 
 
 def key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:

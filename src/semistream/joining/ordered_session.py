@@ -62,21 +62,21 @@ class OrderedSession:
         self.store = store
         self.budget = budget
         self.plan = plan
-        self.stats = JoinStats()
+        self._stats = JoinStats()
         self._stream_schema = stream_schema
         self.dead_letters = dead_letters
         """What takes the rows that are too large for the memory; without it they are an error."""
-        self.stats.memory_bytes = budget.by_component()
+        self._stats.memory_bytes = budget.by_component()
         if cache is None:
-            cache = new_ordered_cache(store, recipe, values, self.sizes, columns, self.stats, seed)
+            cache = new_ordered_cache(store, recipe, values, self.sizes, columns, self._stats, seed)
         self._cached = cache if cache is not None and cache.answers_by_code else None
         if cache is not None:
-            cache.count_in(self.stats)
+            cache.count_in(self._stats)
         self._look_up = ChunkLookUp(
             store,
             self._cached,
             columns,
-            self.stats,
+            self._stats,
             found_bytes=self.sizes.found_bytes,
             read_bytes=self.sizes.read_bytes,
             largest_page_bytes=self.sizes.largest_page_bytes,
@@ -84,6 +84,12 @@ class OrderedSession:
         )
         self._output = OrderedOutput(plan, store.codec, stream_schema, columns, self.sizes.piece_bytes)
         self._chunk_rows = self.sizes.chunk_rows
+
+    @property
+    def stats(self) -> JoinStats:
+        """What all runs have counted so far."""
+        self._stats.count_traffic(self.store.traffic)
+        return self._stats
 
     def shared_cache(self) -> CacheStage | None:
         """Return the cache that all runs share."""
@@ -162,7 +168,7 @@ class OrderedSession:
         return codes[0] if len(codes) == 1 else np.concatenate(codes), usable, nulls
 
     def _count(self, count: int, nulls: int, usable: BoolArray | None) -> None:
-        stats = self.stats
+        stats = self._stats
         stats.tuples_in += count
         stats.tuples_out += count
         stats.null_keys += nulls

@@ -78,6 +78,7 @@ class JoinSession:
     @property
     def stats(self) -> JoinStats:
         """What all runs have counted so far."""
+        self.assembly.stats.count_traffic(self.store.traffic)
         return self.assembly.stats
 
     @property

@@ -54,6 +54,7 @@ class JoinDescription:
     dead_letters: str | None
     parameters: Mapping[str, float] | None
     matched: str | None = None
+    disk_bytes: int | None = None
 
 
 @dataclass(frozen=True)

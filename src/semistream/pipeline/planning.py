@@ -73,6 +73,7 @@ def _enriched(rows: DataFrame, description: PipelineDescription, columns: Rememb
         on=list(join.on) if isinstance(join.on, tuple) else join.on,
         how=join.how,
         memory=join.memory_bytes,
+        disk=join.disk_bytes,
         algorithm=join.algorithm,
         columns=columns.columns,
         replace=join.replace,

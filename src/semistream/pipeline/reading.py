@@ -99,7 +99,7 @@ def _read_master(values: object, folder: Path) -> str:
 
 _JOIN_KEYS = (
     *("on", "how", "memory", "algorithm", "columns", "replace", "suffix", "matched"),
-    *("order", "partitioning", "dead_letters", "parameters"),
+    *("order", "partitioning", "dead_letters", "parameters", "disk"),
 )
 
 
@@ -108,7 +108,7 @@ def _read_join(values: object, folder: Path) -> JoinDescription:
     return JoinDescription(
         on=_read_on(table),
         how=_read_how(table),
-        memory_bytes=_read_memory(table),
+        memory_bytes=_read_bytes(table, "memory", "64MB"),
         algorithm=table.text("algorithm", DEFAULT_ALGORITHM, choices=tuple(ALGORITHMS)),
         columns=_read_columns(table),
         replace=_checked_names(table, "replace") if "replace" in table else None,
@@ -118,15 +118,16 @@ def _read_join(values: object, folder: Path) -> JoinDescription:
         partitioning=_read_partitioning(table),
         dead_letters=_read_join_letters(table, folder),
         parameters=_read_parameters(table),
+        disk_bytes=_read_bytes(table, "disk", "") if "disk" in table else None,
     )
 
 
-def _read_memory(table: TomlTable) -> int:
-    value = table.value("memory") if "memory" in table else "64MB"
+def _read_bytes(table: TomlTable, key: str, default: str) -> int:
+    value = table.value(key) if key in table else default
     try:
         return parse_bytes(value)  # type: ignore[arg-type]
     except InvalidSettingError:
-        raise table.unexpected("memory", 'a size such as "64MB" or "64 MiB"') from None
+        raise table.unexpected(key, 'a size such as "64MB" or "64 MiB"') from None
 
 
 def _read_how(table: TomlTable) -> str:

@@ -38,7 +38,7 @@ from semistream.spark.worker import Order
 from semistream.spark.worker_python import check_worker_python
 from semistream.store.address import Address, TableAddress
 from semistream.store.contract import MasterStore
-from semistream.store.tables import table_at
+from semistream.store.tables import checked_disk, table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,6 +55,7 @@ def enrich(
     on: On,
     how: str = "inner",
     memory: int | str = "64MB",
+    disk: int | str | None = None,
     algorithm: str = DEFAULT_ALGORITHM,
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
@@ -80,6 +81,8 @@ def enrich(
         how: "inner", "left", "semi" or "anti"; Spark's names, such as "left_outer", also work.
         memory: What all joins of one Python worker process may use together: bytes, or a string such as "64MB", "64
             MiB" or, with Spark's meaning of 1024 times 1024, "64m".
+        disk: What copies of parts of a master table in an object store may take on the disk of each executor: bytes, or a
+            string such as "2GB". All queries with the same `disk` share it. By default nothing is kept there.
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from columns of the DataFrame to the master columns that take their place.
@@ -109,6 +112,7 @@ def enrich(
     chosen_order = _checked_order(order, recipe, parameters)
     memory_bytes = _checked_memory(memory)
     table = Address.of(master).absolute()  # the working directory of a worker is another
+    disk_bytes = checked_disk(table, disk)
     check_worker_python(df.sparkSession)
     names = ColumnNames.of(df.sparkSession)
     spark_schema = StructType(list(df.schema.fields))
@@ -163,6 +167,7 @@ def enrich(
         master_schema=master_schema,
         declared=arrow_schema(inner, ()),
         memory_bytes=memory_bytes,
+        disk_bytes=disk_bytes,
         stream_names=tuple(field.name for field in spark_schema),
         dead_letters=_folder(dead_letters),
         tells_matches=matched_column is not None,

@@ -41,6 +41,14 @@ class TaskStatistics:
     bytes_read: int
     cache_admissions: int
     cache_evictions: int
+    remote_requests: int
+    remote_bytes: int
+    tier_hits: int
+    tier_misses: int
+    tier_blocks: int
+    tier_failures: int
+    tier_bytes: int
+    """What the tier takes on the disk of the executor."""
     seconds: float
     """Time inside the operator, without the time that Spark took to hand rows over."""
     memory_bytes: int
@@ -88,9 +96,15 @@ _SUMMED = (
     "bytes_read",
     "cache_admissions",
     "cache_evictions",
+    "remote_requests",
+    "remote_bytes",
+    "tier_hits",
+    "tier_misses",
+    "tier_blocks",
+    "tier_failures",
     "warm_rows",
 )
-_LARGEST = ("version", "memory_bytes", "budget_bytes", "resident_bytes", "cached_rows")
+_LARGEST = ("version", "memory_bytes", "budget_bytes", "resident_bytes", "cached_rows", "tier_bytes")
 
 
 @dataclass(frozen=True)
@@ -117,6 +131,13 @@ class BatchStatistics:
     bytes_read: int
     cache_admissions: int
     cache_evictions: int
+    remote_requests: int
+    remote_bytes: int
+    tier_hits: int
+    tier_misses: int
+    tier_blocks: int
+    tier_failures: int
+    tier_bytes: int
     warm_rows: int
     memory_bytes: int
     budget_bytes: int

@@ -72,6 +72,8 @@ class EnrichTask:
     declared: pa.Schema
     """What Spark was told."""
     memory_bytes: int
+    disk_bytes: int | None = None
+    """What copies of blocks of the master table may take on the disk of the executor; None for none."""
     stream_names: tuple[str, ...] = ()
     """What users call the columns of the stream."""
     dead_letters: Path | None = None
@@ -98,6 +100,7 @@ class EnrichTask:
             first.schema,
             self.master_schema,
             self.memory_bytes,
+            self.disk_bytes,
         )
         held, session = WORKER.join_for(request, version, typical_row_bytes(first, self.memory_bytes))
         before = replace(session.stats)

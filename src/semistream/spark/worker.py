@@ -54,6 +54,8 @@ class JoinRequest:
     master_schema: pa.Schema
     """The columns that the plan needs, as they were when the query was planned."""
     memory_bytes: int
+    disk_bytes: int | None = None
+    """What copies of its blocks may take on the disk; None for none."""
 
     def kind(self, *, verify: bool) -> str:
         """Return a text that two requests share exactly if they can share a cache."""
@@ -220,7 +222,7 @@ class Worker:
             self._frozen = True
 
     def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, MasterStore]:
-        table = table_at(request.table)
+        table = table_at(request.table, disk_bytes=request.disk_bytes)
         identity = table.identity(version)
         for verify in (False, True):
             join = self._joins.get(request.kind(verify=verify))

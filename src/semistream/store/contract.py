@@ -16,6 +16,7 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.keys import KeyCodec
 from semistream.store.found_rows import RowReader
+from semistream.store.places.place import Traffic
 from semistream.store.saved_rows import SavedRows
 
 
@@ -156,6 +157,14 @@ class MasterStore(ABC):
 
         Ranges may overlap or repeat. A page that fails its checksum must raise CorruptTableError.
         """
+
+    def expect(self, pages: Int64Array) -> None:  # noqa: B027
+        """Be told, in ascending order, which pages will be read soon; a store that is far away may bring them nearer."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was read over the network so far; only counts up."""
+        return Traffic()
 
     def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> PreparedRead:
         """Return what does `read` when it is called.

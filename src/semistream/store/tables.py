@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from semistream.core.budget import format_bytes, parse_bytes
+from semistream.core.errors import InvalidSettingError
 from semistream.store import paged
-from semistream.store.address import DATABASES, Address, NamesTable, TableAddress
+from semistream.store.address import DATABASES, LOCAL, Address, NamesTable, TableAddress
 from semistream.store.contract import StoredTable
 from semistream.store.database.table import DatabaseTable
 from semistream.store.paged import Progress
@@ -15,7 +18,8 @@ from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
 from semistream.store.paged.write.coding import silent
 from semistream.store.paged.write.row_sources import Source, open_source
-from semistream.store.places.choice import place_of
+from semistream.store.places.choice import place_of, tiered
+from semistream.store.places.disk_tier import MIN_TIER_BYTES
 
 __all__ = [
     "KEEP_FOR",
@@ -26,6 +30,7 @@ __all__ = [
     "TableAddress",
     "build",
     "check_page_bytes",
+    "checked_disk",
     "compact",
     "info",
     "merge",
@@ -38,15 +43,41 @@ __all__ = [
 ]
 
 
-def table_at(address: TableAddress) -> StoredTable:
+def table_at(address: TableAddress, *, disk_bytes: int | None = None) -> StoredTable:
     """Return the table at an address; whether there is one shows when it is asked for something.
 
-    This is the one point that decides by the scheme of an address which kind of table it is.
+    This is the one point that decides by the scheme of an address which kind of table it is. What is read of it is kept
+    in a tier on the local disk if that may take `disk_bytes`, which `checked_disk` has allowed.
     """
     found = Address.of(address)
     if found.scheme in DATABASES:
         return DatabaseTable(found.text)
-    return PagedTable(place_of(found))
+    place = place_of(found)
+    return PagedTable(place if disk_bytes is None else tiered(place, disk_bytes))
+
+
+def checked_disk(address: TableAddress, disk: int | str | None) -> int | None:
+    """Return what the tier of a table may take on the local disk; None if there is none."""
+    if disk is None:
+        return None
+    disk_bytes = parse_bytes(disk)
+    if disk_bytes < MIN_TIER_BYTES:
+        raise InvalidSettingError(
+            f"{format_bytes(disk_bytes)} of disk is too little for copies of a master table: give at least "
+            f"{format_bytes(MIN_TIER_BYTES)}, or leave out `disk`."
+        )
+    scheme = Address.of(address).scheme
+    if scheme in DATABASES:
+        raise InvalidSettingError(
+            "The rows of a database may change at any time, so that no copies of them are kept: leave out `disk`, or "
+            "mirror the table."
+        )
+    if scheme == LOCAL:
+        warnings.warn(
+            "The master table is in a folder already, so that `disk` changes nothing: leave it out.", stacklevel=3
+        )
+        return None
+    return disk_bytes
 
 
 def build(

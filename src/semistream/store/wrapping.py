@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.store.contract import MasterStore, PageSet
+from semistream.store.places.place import Traffic
 
 
 class WrappingStore(MasterStore):
@@ -64,6 +65,15 @@ class WrappingStore(MasterStore):
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read ranges of pages."""
         return self.inside.read(first_pages, last_pages)
+
+    def expect(self, pages: Int64Array) -> None:
+        """Tell the store inside."""
+        self.inside.expect(pages)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the store inside has read over the network."""
+        return self.inside.traffic
 
     def close(self) -> None:
         """Close the store inside."""

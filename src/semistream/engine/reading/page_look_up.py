@@ -28,6 +28,7 @@ class PageRowReader(RowReader):
         starts = np.flatnonzero(np.diff(pages, prepend=-1))
         needed = pages[starts].astype(np.int64)
         ends = np.append(starts[1:], len(codes))
+        self._store.expect(needed)
         sizes = np.array([self._store.range_bytes(page, page) for page in needed.tolist()], dtype=np.int64)
         bounds = [np.zeros(1, dtype=np.int64)]
         taken: list[pa.RecordBatch] = []

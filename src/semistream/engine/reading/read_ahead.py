@@ -12,11 +12,11 @@ import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.clock import Clock
+from semistream.core.measured_costs import MeasuredCosts
 from semistream.engine.reading.disk_time import DiskTime
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
 from semistream.engine.reading.loaders import Load, Loaders
-from semistream.engine.reading.measured_costs import MeasuredCosts
 from semistream.engine.reading.page_groups import Runs
 from semistream.store.contract import PageSet
 

@@ -190,7 +190,8 @@ def _opened(scheme: str, bucket: str, _process: int) -> Any:
 
 
 def _status(meta: Any) -> ObjectStatus:
-    return ObjectStatus(int(meta["size"]), meta["last_modified"].timestamp())
+    tag = (meta.get("e_tag") or "").strip('"')
+    return ObjectStatus(int(meta["size"]), meta["last_modified"].timestamp(), tag)
 
 
 def _reason(text: str) -> str:

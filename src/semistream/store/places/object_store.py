@@ -11,16 +11,24 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from threading import Lock
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from semistream.core.arrays import Int64Array, UInt8Array
-from semistream.core.errors import CorruptTableError, InvalidSettingError, SemistreamError, StoreUnavailableError
+from semistream.core.errors import InvalidSettingError, SemistreamError, StoreUnavailableError
 from semistream.store.address import Address
 from semistream.store.places.object_client import ObjectClient
-from semistream.store.places.place import NO_LIMIT, Held, Lease, NewObject, ObjectStatus, Place, Promises, WriterTurn
+from semistream.store.places.object_ranges import ObjectRanges
+from semistream.store.places.place import (
+    NO_LIMIT,
+    Held,
+    Lease,
+    NewObject,
+    ObjectStatus,
+    Place,
+    Promises,
+    TakeSpans,
+    WriterTurn,
+)
 from semistream.store.places.spooled_object import SpooledObject, SpooledRows
 from semistream.store.saved_rows import NewRows
 
@@ -28,12 +36,6 @@ HINT_NAME, CONDEMNED = "newest", "condemned"
 _PUT_ATTEMPTS = 4
 _MAX_PROBES = 32
 _HEADS_AT_ONCE = 2
-REQUEST_SECONDS, BYTES_PER_SECOND, IN_FLIGHT = 0.02, 200e6, 10
-GAP_BYTES = int(REQUEST_SECONDS * BYTES_PER_SECOND / IN_FLIGHT)
-"""A gap of so many bytes between two stretches costs as much as another request, of which ten are under way."""
-_PIECE_BYTES, _BLOCK_BYTES, _TRANSIT_BYTES = 1 << 18, 3 << 18, 1 << 22
-"""One request brings at most a piece more than a block; all that are under way at once bring so many bytes."""
-
 _newest_seen: dict[str, int] = {}
 """By place the highest number that this process has found, where the next search begins."""
 
@@ -44,7 +46,7 @@ class ObjectStore(Place):
     promises = Promises(locks_writers=False, lends_descriptors=False, lists_cheaply=False)
     max_attempts = 1000
     leftover_seconds = 86_400.0
-    transit_bytes = _TRANSIT_BYTES
+    transit_bytes = ObjectRanges.transit_bytes
 
     def __init__(self, address: Address) -> None:
         bucket, _, prefix = address.text.partition("://")[2].partition("/")
@@ -56,7 +58,7 @@ class ObjectStore(Place):
         self._address = address
         self._prefix = prefix.strip("/")
         self._client = ObjectClient(address.scheme, bucket)
-        self._transit = Lock()
+        self._ranges = ObjectRanges(self._client, str(address), self.traffic)
 
     def shown(self, name: str = "") -> str:
         """Return the address."""
@@ -198,30 +200,16 @@ class ObjectStore(Place):
 
     def read_ranges(self, name: str, extents: Int64Array, memory: UInt8Array) -> None:
         """Get all stretches in few calls, near ones together, and copy them to their places."""
-        pieces = _in_pieces(extents)
-        pieces = pieces[np.argsort(pieces[:, 0], kind="stable")]
-        starts, ends, first = _spans(pieces)
-        sizes = np.cumsum(ends - starts)
-        begin = 0
-        while begin < len(starts):
-            before = int(sizes[begin - 1]) if begin else 0
-            end = max(begin + 1, int(np.searchsorted(sizes, before + self.transit_bytes, side="right")))
-            with self._transit:
-                brought = self._client.get_ranges(
-                    self._key(name), self.shown(name), starts[begin:end].tolist(), ends[begin:end].tolist()
-                )
-                for span, content in enumerate(brought, begin):
-                    base, size_bytes = int(starts[span]), int(ends[span] - starts[span])
-                    found = np.frombuffer(content, dtype=np.uint8)
-                    if len(found) != size_bytes:
-                        raise CorruptTableError(
-                            f"{self.shown(name)} is truncated: expected {size_bytes} bytes from {base} on, found "
-                            f"{len(found)}."
-                        )
-                    for offset, length, position in pieces[first[span] : first[span + 1]].tolist():
-                        memory[position : position + length] = found[offset - base : offset - base + length]
-                del brought
-            begin = end
+        self._ranges.read(self._key(name), self.shown(name), extents, memory)
+
+    def bring_spans(self, name: str, starts: Int64Array, ends: Int64Array, take: TakeSpans) -> None:
+        """Get stretches, some at a time."""
+        self._ranges.bring(self._key(name), self.shown(name), starts, ends, take)
+
+    @property
+    def gap_bytes(self) -> int:
+        """What a request has cost of late, in bytes that could have been brought meanwhile."""
+        return self._ranges.gap_bytes
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
@@ -285,28 +273,3 @@ class _Racing(WriterTurn):
 
     def release(self) -> None:
         pass
-
-
-def _in_pieces(extents: Int64Array) -> Int64Array:
-    """Part long stretches, so that what is under way is bounded."""
-    if not len(extents) or int(extents[:, 1].max()) <= _PIECE_BYTES:
-        return extents
-    pieces = [
-        (offset + done, min(_PIECE_BYTES, length - done), position + done)
-        for offset, length, position in extents.tolist()
-        for done in range(0, length, _PIECE_BYTES)
-    ]
-    return np.array(pieces, dtype=np.int64)
-
-
-def _spans(pieces: Int64Array) -> tuple[Int64Array, Int64Array, list[int]]:
-    """Join sorted pieces whose gaps are small: start and end of each span, and the number of its first piece."""
-    if not len(pieces):
-        none = np.zeros(0, dtype=np.int64)
-        return none, none, [0]
-    offsets = pieces[:, 0]
-    reach = np.maximum.accumulate(offsets + pieces[:, 1])
-    apart = (offsets[1:] - reach[:-1] > GAP_BYTES) | (offsets[1:] // _BLOCK_BYTES != offsets[:-1] // _BLOCK_BYTES)
-    first = np.concatenate(([0], np.flatnonzero(apart) + 1, [len(pieces)]))
-    ends = np.maximum.reduceat(offsets + pieces[:, 1], first[:-1])
-    return offsets[first[:-1]], ends, first.tolist()

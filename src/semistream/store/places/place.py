@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, TypeAlias
 
 from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.store.saved_rows import NewRows
 
 NO_LIMIT = 1 << 62
+MAX_SPAN_BYTES = 1 << 20
 TEMPORARY_PREFIX = "tmp-"
 """What the names of objects begin with that no version ever names."""
 
@@ -34,6 +36,30 @@ class ObjectStatus:
 
     size_bytes: int
     modified: float
+    tag: str = ""
+    """What differs between contents that have had this name, where the place tells one."""
+
+
+@dataclass
+class Traffic:
+    """What was read of a place over the network, and what a tier on the local disk has saved of that."""
+
+    remote_requests: int = 0
+    remote_bytes: int = 0
+    tier_hits: int = 0
+    """Stretches that were read from the tier."""
+    tier_misses: int = 0
+    """Stretches of which some block had to be fetched."""
+    tier_blocks: int = 0
+    """Blocks that were fetched into the tier."""
+    tier_bytes: int = 0
+    """What the tier takes on the disk now."""
+    tier_failures: int = 0
+    """How often the tier could not keep what was fetched, as on a full disk."""
+
+
+TakeSpans: TypeAlias = Callable[[int, Sequence[UInt8Array]], None]
+"""Takes stretches that have been brought: the number of the first one, and the content of it and those after it."""
 
 
 class NewObject(ABC):
@@ -224,6 +250,31 @@ class Place(ABC):
         Must bring all bytes or raise. Takes at most `transit_bytes` of memory besides.
         """
         raise NotImplementedError
+
+    def bring_spans(self, name: str, starts: Int64Array, ends: Int64Array, take: TakeSpans) -> None:
+        """Bring stretches of an object side by side and hand them over, each in full, perhaps from several threads.
+
+        Where it lends no descriptors. Takes at most `transit_bytes` of memory, if no stretch is longer than
+        `MAX_SPAN_BYTES`.
+        """
+        raise NotImplementedError
+
+    def expect(self, name: str, extents: Int64Array) -> None:  # noqa: B027
+        """Be told which stretches will be read soon, each as in `read_ranges`; a place may bring them nearer."""
+
+    def distrust(self, name: str, extents: Int64Array) -> bool:  # noqa: ARG002
+        """Throw away copies of stretches that were found wrong; False if there are none, so that they stay wrong."""
+        return False
+
+    @property
+    def gap_bytes(self) -> int:
+        """How many bytes take as long to bring as one request more."""
+        return 0
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """What was read over the network so far."""
+        return Traffic()
 
     transit_bytes = 0
     """The memory that `read_ranges` takes besides what it fills."""

@@ -19,6 +19,13 @@ class DataReads(ABC):
     def fetch(self, extents: Int64Array, memory: UInt8Array) -> None:
         """Read extents, each (address, length, position in `memory`); bytes behind the end of a file may be missing."""
 
+    def expect(self, extents: Int64Array) -> None:  # noqa: B027
+        """Be told what will be read soon, as `fetch` is; may bring it nearer."""
+
+    def distrust(self, extents: Int64Array) -> bool:  # noqa: ARG002
+        """Throw away copies of extents that were found wrong; False if what was read was not a copy."""
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Free what it holds; reads that have begun go on to their end."""

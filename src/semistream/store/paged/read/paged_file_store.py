@@ -28,9 +28,10 @@ from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.page_index import PageIndex, read_index
 from semistream.store.paged.versions.unchanged import unchanged_codes
 from semistream.store.places.choice import PlaceOrAddress, place_of
-from semistream.store.places.place import Lease
+from semistream.store.places.place import Lease, Traffic
 from semistream.store.sparse_index import SparseIndex
 
+_ATTEMPTS = 3
 _BLOCK_BYTES = 4096
 """What offsets, lengths and buffers of direct reads are multiples of."""
 
@@ -132,6 +133,19 @@ class PagedFileStore(MasterStore):
         """Read each range by one pread, or by one for each place on the disk if merges have parted it."""
         return self._fetched(self._placed(first_pages, last_pages))
 
+    def expect(self, pages: Int64Array) -> None:
+        """Let a place that is far away bring these pages nearer, where it can."""
+        if self._files is not None and not self.place.promises.lends_descriptors:
+            entries = self._entries
+            extents = np.zeros((len(pages), 3), dtype=np.int64)
+            extents[:, 0], extents[:, 1] = entries.addresses[pages], entries.lengths[pages]
+            self._files.expect(extents)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What the place has brought."""
+        return self.place.traffic
+
     def read_pages(self, first_pages: Int64Array, last_pages: Int64Array) -> FilePages:
         """Read as `read` does and show the bytes of the pages."""
         return self._fetched(self._placed(first_pages, last_pages))
@@ -207,8 +221,15 @@ class PagedFileStore(MasterStore):
     def _fetched(self, placed: PlacedPages) -> FilePages:
         """Read the bytes of all extents, check the pages and take their codes."""
         assert self._files is not None
-        self._files.fetch(placed.extents, placed.memory)
-        codes = self._checked_codes(placed)
+        for attempt in range(_ATTEMPTS):
+            self._files.fetch(placed.extents, placed.memory)
+            try:
+                codes = self._checked_codes(placed)
+                break
+            except CorruptTableError:
+                # Perhaps a copy on the local disk is damaged, or went while it was read.
+                if attempt == _ATTEMPTS - 1 or not self._files.distrust(placed.extents):
+                    raise
         return FilePages(
             self._columns,
             self._names,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from semistream.core.arrays import Int64Array, UInt8Array
@@ -27,19 +30,38 @@ class RangeReads(DataReads):
         """Read file after file."""
         if self._closed:
             raise SemistreamError(f"{self._place.shown()} was closed: open the table again to read it.")
-        numbers = file_of(extents[:, 0])
-        for number in np.unique(numbers).tolist():
-            ours = extents[numbers == number].copy()
-            ours[:, 0] = offset_of(ours[:, 0])
-            name = self._needed[number].name
-            try:
+        for name, ours in self._by_file(extents):
+            with self._told_if_gone(name):
                 self._place.read_ranges(name, ours, memory)
-            except FileNotFoundError:
-                raise SemistreamError(
-                    f"{self._place.shown(name)} has been removed while its version was read: open the table again, and "
-                    f"let a vacuum keep versions for as long as they are read."
-                ) from None
+
+    def expect(self, extents: Int64Array) -> None:
+        """Tell the place."""
+        for name, ours in self._by_file(extents):
+            with self._told_if_gone(name):
+                self._place.expect(name, ours)
+
+    def distrust(self, extents: Int64Array) -> bool:
+        """Ask the place, which may have read copies."""
+        doubted = [self._place.distrust(name, ours) for name, ours in self._by_file(extents)]
+        return any(doubted)
 
     def close(self) -> None:
         """Refuse further reads."""
         self._closed = True
+
+    def _by_file(self, extents: Int64Array) -> Iterator[tuple[str, Int64Array]]:
+        numbers = file_of(extents[:, 0])
+        for number in np.unique(numbers).tolist():
+            ours = extents[numbers == number].copy()
+            ours[:, 0] = offset_of(ours[:, 0])
+            yield self._needed[number].name, ours
+
+    @contextmanager
+    def _told_if_gone(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise SemistreamError(
+                f"{self._place.shown(name)} has been removed while its version was read: open the table again, and let "
+                f"a vacuum keep versions for as long as they are read."
+            ) from None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from semistream.engine.reading.measured_costs import MeasuredCosts
+from semistream.core.measured_costs import MeasuredCosts
 
 ASSUMED = (100e-6, 1 / 3e9)
 fixed = settings(max_examples=60, deadline=None, derandomize=True, print_blob=True)

@@ -1,0 +1,223 @@
+"""A tier on the local disk: copies of blocks of objects that never change, for all processes of a machine that use it.
+
+The folder holds a lock and a pair of files for each object (`tier_file.py`). It may take so many bytes, whoever writes,
+because blocks are counted before they are written, from the maps themselves: there is no counter that could be wrong.
+Everything here may fail without harm: whoever cannot use the tier reads what it wants from where it comes from.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from semistream.core.arrays import BoolArray, Int64Array, UInt8Array
+from semistream.store.places.tier_file import (
+    ABSENT,
+    BLOCK_BYTES,
+    IN_DOUBT,
+    MAX_USE,
+    PRESENT,
+    TierFile,
+    block_bytes,
+    names_of_files,
+    remove_files,
+)
+
+MIN_TIER_BYTES = 16_000_000
+_LOCK_NAME = "lock"
+_LOCK_SECONDS, _LOCK_PAUSE_SECONDS = 2.0, 0.002
+_OVERHEAD_BYTES = 256
+"""What the file system and the map need for a block, generously."""
+
+
+class DiskTier:
+    """A folder with copies, as this process sees it; may be used from several threads. Any call may raise OSError."""
+
+    def __init__(self, folder: Path, budget_bytes: int) -> None:
+        self.folder = folder
+        self.budget_bytes = budget_bytes
+        self._files: dict[str, TierFile] = {}
+        self._by_identity: dict[str, TierFile] = {}
+        self._threads = Lock()
+        self._lock_file = -1
+        self._hand = ("", 0)
+
+    @property
+    def capacity(self) -> int:
+        """How many blocks there may be."""
+        return self.budget_bytes // (BLOCK_BYTES + _OVERHEAD_BYTES)
+
+    def file(self, identity: str, size_bytes: int) -> TierFile:
+        """Return the copies of an object."""
+        known = self._by_identity.get(identity)
+        if known is not None and known.is_whole:
+            return known
+        with self._alone():
+            made = TierFile.made(self.folder, identity, size_bytes)
+            self._files[made.name] = self._by_identity[identity] = made
+            return made
+
+    def keep(self, file: TierFile, blocks: Int64Array, contents: Sequence[UInt8Array], asked: BoolArray) -> int:
+        """Write ascending blocks that are not there, and return how many were written.
+
+        Those that nobody has asked for are written only while there is room; for the others, old ones go.
+        """
+        with self._alone():
+            others = self._all_files()
+            states = {name: self._settled(other) for name, other in others.items()}
+            ours = states.get(file.name)
+            if ours is None:
+                return 0  # somebody has removed it
+            new = ours[blocks] == ABSENT
+            room = self.capacity - sum(int(np.count_nonzero(each)) for each in states.values())
+            wanted = int(np.count_nonzero(new & asked))
+            if wanted > room:
+                room += self._evict(wanted - room, others, states)
+            new &= asked | (np.cumsum(new & ~asked) <= room - wanted)
+            chosen = np.flatnonzero(new)[: max(0, room)]
+            self._write(file, blocks[chosen], [contents[index] for index in chosen.tolist()])
+            fresh = blocks[chosen][asked[chosen]]
+            file.count_use(fresh)
+            return len(chosen)
+
+    def drop(self, file: TierFile, blocks: Int64Array) -> None:
+        """Throw ascending blocks away."""
+        with self._alone():
+            if file.is_whole:
+                file.empty(blocks)
+
+    def used_bytes(self) -> int:
+        """Return what the folder takes on the disk."""
+        with os.scandir(self.folder) as entries:
+            return sum(512 * entry.stat(follow_symlinks=False).st_blocks for entry in entries)
+
+    def _write(self, file: TierFile, blocks: Int64Array, contents: Sequence[UInt8Array]) -> None:
+        file.set_states(blocks, IN_DOUBT)
+        try:
+            for block, content in zip(blocks.tolist(), contents, strict=True):
+                file.write_block(block, content[: block_bytes(file.size_bytes, block)])
+        except OSError:
+            # What was written counts as in doubt, if not even that can be undone now.
+            file.empty(blocks)
+            raise
+        file.set_states(blocks, PRESENT)
+
+    def _settled(self, file: TierFile) -> UInt8Array:
+        """Return the states of a file, after what a writer that died has left is gone; nobody else writes now."""
+        states = file.states()
+        if (states == IN_DOUBT).any() or states.max(initial=0) > PRESENT:
+            file.empty(np.flatnonzero((states != ABSENT) & (states != PRESENT)))
+            states = file.states()
+        return states
+
+    def _evict(self, count: int, others: dict[str, TierFile], states: dict[str, UInt8Array]) -> int:
+        """Make so many blocks absent, if there are so many, and return how many.
+
+        A hand goes round all blocks; one that was used has its count lowered and stays, one that was not goes.
+        """
+        names, (name, at) = sorted(others), self._hand
+        begin = next((index for index, each in enumerate(names) if each >= name), 0)
+        at = at if names and names[begin] == name else 0
+        freed = 0
+        for turn in range((MAX_USE + 1) * len(names) + 1):
+            name = names[(begin + turn) % len(names)]
+            file, present = others[name], states[name]
+            uses = file.uses()
+            found = np.flatnonzero((present[at:] == PRESENT) & (uses[at:] == 0))[: count - freed] + at
+            end = int(found[-1]) + 1 if len(found) == count - freed else len(present)
+            passed = uses[at:end]
+            file.set_uses(at, passed - (passed > 0))
+            file.empty(found)
+            present[found] = ABSENT
+            freed += len(found)
+            if freed == count:
+                self._hand = (name, end)
+                break
+            at = 0
+        return freed
+
+    def _all_files(self) -> dict[str, TierFile]:
+        """Return all files in the folder, those of other processes too."""
+        for name in (names := names_of_files(self.folder)):
+            if name not in self._files or not self._files[name].is_whole:
+                try:
+                    self._files[name] = TierFile.found(self.folder, name)
+                except (OSError, ValueError):
+                    remove_files(self.folder, name)
+        for gone in set(self._files) - set(names):
+            del self._files[gone]
+        return {name: self._files[name] for name in names if name in self._files}
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep all others from changing the folder; OSError if somebody else does for too long."""
+        deadline = time.monotonic() + _LOCK_SECONDS
+        if not self._threads.acquire(timeout=_LOCK_SECONDS):
+            raise OSError(errno.EBUSY, "another thread is at work")
+        try:
+            lock = self._locked(deadline)
+            try:
+                yield
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)
+        finally:
+            self._threads.release()
+
+    def _locked(self, deadline: float) -> int:
+        while True:
+            if self._lock_file < 0:
+                make_own_folder(self.folder)
+                flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+                self._lock_file = os.open(self.folder / _LOCK_NAME, flags, 0o600)
+            try:
+                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise OSError(errno.EBUSY, "another process is at work") from None
+                time.sleep(_LOCK_PAUSE_SECONDS)
+                continue
+            if os.fstat(self._lock_file).st_nlink:
+                return self._lock_file
+            # Somebody has removed the folder: whoever comes next must meet us there.
+            os.close(self._lock_file)
+            self._lock_file = -1
+
+
+def make_own_folder(folder: Path) -> None:
+    """Make a folder and those above it that only this user can enter; OSError if somebody else has put one there."""
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.mkdir(exist_ok=True, mode=0o700)
+    for each in (folder, folder.parent):
+        status = os.lstat(each)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise PermissionError(errno.EPERM, "is not a folder of this user alone", str(each))
+
+
+def tier_folder(budget_bytes: int) -> Path:
+    """Return where this process has its tier: in the local folder of Spark's executor, or among temporary files.
+
+    Tiers of different sizes are apart, so that each keeps to its own.
+    """
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0].strip()
+    return Path(local or tempfile.gettempdir()) / f"semistream-tier-{os.geteuid()}" / str(budget_bytes)
+
+
+def tier_of_process(budget_bytes: int) -> DiskTier:
+    """Return the tier of a size, one for each process."""
+    return _tier(tier_folder(budget_bytes), budget_bytes, os.getpid())
+
+
+@lru_cache(maxsize=16)
+def _tier(folder: Path, budget_bytes: int, _process: int) -> DiskTier:
+    return DiskTier(folder, budget_bytes)
