@@ -6,14 +6,20 @@
 The cluster is the one of the PySpark that this Python has: a master, workers, and real executors in processes of their
 own. The command finds the master's address in SPARK_MASTER_URL, PySpark's folder in SPARK_HOME and its commands on the
 PATH; executors run this Python. The exit code is that of the command. All ports are free ones on 127.0.0.1.
+
+With --apart there is no folder that two of them share: the command and each worker are nodes of their own
+(separate_nodes.py), and an S3 server is there for what they share. Its address is in AWS_ENDPOINT_URL, the keys are in
+~/.aws of each node, and its bucket is s3://lake.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib.util
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +27,15 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import s3_server
+from s3_server import S3Server
+from separate_nodes import Node, why_not
 
 LOOPBACK = "127.0.0.1"
 _MASTER_STARTED = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -50,13 +63,14 @@ def main(arguments: list[str] | None = None) -> int:
             folder = options.folder.absolute()
             folder.mkdir(parents=True, exist_ok=True)
         try:
-            url = stack.enter_context(cluster(folder, options.workers, options.cores, options.memory))
+            nodes = stack.enter_context(_apart(folder, options.workers)) if options.apart else None
+            url = stack.enter_context(cluster(folder, options.workers, options.cores, options.memory, nodes))
         except ClusterError as error:
             print(error, file=sys.stderr)
             return 1
         environment = {**_environment(folder), "SPARK_MASTER_URL": url}
         try:
-            command = stack.enter_context(_running(options.command, environment))
+            command = stack.enter_context(_command_running(options.command, environment, nodes))
         except OSError as error:
             print(f"{options.command[0]} cannot be run: {error.strerror}.", file=sys.stderr)
             return 127
@@ -65,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int, cores: int, memory: str) -> Iterator[str]:
+def cluster(folder: Path, workers: int, cores: int, memory: str, nodes: Nodes | None = None) -> Iterator[str]:
     """Give the address of a cluster whose logs and work lie in a folder; it is stopped at the end of the block."""
     environment = _environment(folder)
     with ExitStack() as stack:
@@ -73,22 +87,69 @@ def cluster(folder: Path, workers: int, cores: int, memory: str) -> Iterator[str
         url = _awaited(stack.enter_context(master), _MASTER_STARTED, folder / "master.log")
         started = []
         for number in range(1, workers + 1):
-            log = folder / f"worker-{number}.log"
-            place = ["--work-dir", str(folder / f"worker-{number}"), "--cores", str(cores), "--memory", memory, url]
-            started.append((stack.enter_context(_daemon("deploy.worker.Worker", place, log, environment)), log))
+            name = f"worker-{number}"
+            log, node = folder / f"{name}.log", None if nodes is None else nodes.workers[number - 1]
+            work = folder / name if node is None else node.folder / "work"
+            place = ["--work-dir", str(work), "--cores", str(cores), "--memory", memory, url]
+            started.append((stack.enter_context(_daemon("deploy.worker.Worker", place, log, environment, node)), log))
         for worker, log in started:
             _awaited(worker, _WORKER_STARTED, log)
         yield url
 
 
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a cluster that share no folder."""
+
+    driver: Node
+    workers: list[Node]
+
+
+@contextmanager
+def _apart(folder: Path, workers: int) -> Iterator[Nodes]:
+    """Make nodes that share no folder, and run an S3 server on one more."""
+    reason = why_not() or (None if s3_server.installed() else "The S3 server is not installed: run `make servers`.")
+    if reason is not None:
+        raise ClusterError(reason)
+    server = S3Server.planned()
+    names = ["driver", "s3", *(f"worker-{number}" for number in range(1, workers + 1))]
+    nodes = {name: Node.made(folder / "nodes" / name, f"127.0.0.{host}") for host, name in enumerate(names, 1)}
+    os.environ.update(server.settings)
+    for name, node in nodes.items():
+        if name != "s3":
+            server.leave_keys(node.folder / "home")
+    with (folder / "s3.log").open("wb") as log:
+        environment = nodes["s3"].environment(os.environ)
+        with _running(nodes["s3"].entered(server.command), environment, output=log.fileno()):
+            server.make_bucket()
+            yield Nodes(nodes["driver"], [nodes[name] for name in names[2:]])
+
+
+@contextmanager
+def _command_running(
+    command: list[str], environment: Mapping[str, str], nodes: Nodes | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the user's command, on a node of its own if there are nodes."""
+    if nodes is not None:
+        if shutil.which(command[0], path=environment["PATH"]) is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        command = nodes.driver.entered(command)
+        environment = nodes.driver.environment(environment) | {"SPARK_SUBMIT_OPTS": nodes.driver.java_options}
+    with _running(command, environment) as process:
+        yield process
+
+
 @contextmanager
 def _daemon(
-    name: str, arguments: list[str], log: Path, environment: Mapping[str, str]
+    name: str, arguments: list[str], log: Path, environment: Mapping[str, str], node: Node | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run one of Spark's daemons; port 0 lets it take a free port."""
     spark_class = Path(environment["SPARK_HOME"]) / "bin" / "spark-class"
-    own = ["--host", LOOPBACK, "--port", "0", "--webui-port", "0"]
+    own = ["--host", LOOPBACK if node is None else node.host, "--port", "0", "--webui-port", "0"]
     command = [str(spark_class), f"org.apache.spark.{name}", *own, *arguments]
+    if node is not None:
+        command = node.entered(command)
+        environment = node.environment(environment) | {"JAVA_TOOL_OPTIONS": node.java_options}
     with log.open("wb") as file, _running(command, environment, output=file.fileno()) as process:
         yield process
 
@@ -169,6 +230,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2, help="number of workers (2)")
     parser.add_argument("--cores", type=int, default=1, help="cores of each worker (1)")
     parser.add_argument("--memory", default="1g", help="memory of each worker for executors (1g)")
+    parser.add_argument("--apart", action="store_true", help="nodes share no folder, but an S3 server")
     parser.add_argument("--folder", type=Path, help="keep logs and work folders here instead of removing them")
     parser.add_argument("command", nargs="+", help="the command, after --")
     return parser.parse_args(arguments)

@@ -83,7 +83,7 @@ def _session(source: MirrorSource, settings: Sequence[str] | None) -> Iterator[S
     for name, equals, _ in pairs:
         if not equals or not name.startswith("spark."):
             raise InvalidSettingError(f"{name!r} is not a setting of Spark: write --setting spark.NAME=VALUE.")
-    if not source.needs_spark:
+    if not source.needs_spark and not (source.uses_spark and pairs):
         yield None
         return
     from semistream.spark.spark_session import make_session

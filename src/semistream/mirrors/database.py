@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -46,6 +46,7 @@ class DatabaseSource(MirrorSource):
 
     kind = "database"
     tells_changes = True
+    uses_spark = True
     address: str
     grows: str | None
     deleted: str | None
@@ -98,9 +99,22 @@ class DatabaseSource(MirrorSource):
 
     @contextmanager
     def all_rows(self, circumstances: Circumstances) -> Iterator[SourceRows]:
-        """Read all rows of one snapshot, which also tells the greatest value so far."""
+        """Read all rows of one snapshot, which also tells the greatest value so far; for a first load by Spark."""
         with self._snapshot(circumstances.key) as snapshot:
-            yield self._everything(snapshot)
+            everything = self._everything(snapshot)
+            if circumstances.spark is None or circumstances.schema is not None:
+                yield everything
+                return
+            from semistream.mirrors.database_ranges import read_by_spark
+
+            place, columns = self._place(circumstances.key), self._columns(snapshot.table)
+            with read_by_spark(circumstances.spark, place, snapshot, columns, self.deleted) as found:
+                if found is None:
+                    yield everything
+                    return
+                yield replace(
+                    everything, rows=found.rows, expected_bytes=found.expected_bytes, in_ranges=found.in_ranges
+                )
 
     @contextmanager
     def rows_since(self, position: Position, circumstances: Circumstances) -> Iterator[SourceRows | None]:

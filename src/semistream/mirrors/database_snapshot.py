@@ -20,10 +20,13 @@ PORTION_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Bound:
-    """Rows whose column has this value or a greater one."""
+    """Rows whose column has a value from `begin` on and below `end`, where these are not None."""
 
     column: str
-    begin: Any
+    begin: Any = None
+    end: Any = None
+    with_null: bool = False
+    """Whether rows without a value belong to them."""
 
 
 class TableColumns:
@@ -31,6 +34,7 @@ class TableColumns:
 
     def __init__(self, described: Description) -> None:
         self._columns = {column.name: column for column in described.columns}
+        self.is_indexed = described.indexed
 
     def __contains__(self, name: str) -> bool:
         return name in self._columns
@@ -61,13 +65,49 @@ class Snapshot(ABC):
 
     table: TableColumns
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an index leads from a key to its rows."""
+        return self.table.is_indexed
+
+    @abstractmethod
+    def row_count(self) -> int:
+        """Return how many rows there are."""
+
+    @abstractmethod
+    def value_after(self, column: str, value: Any, count: int) -> Any:
+        """Return the value that comes so many rows after a value, or after the first if it is None, by an index."""
+
+    def dividers(self, column: str, row_count: int, parts: int) -> list[Any]:
+        """Return ascending values that divide all rows into about so many parts, or fewer; costs a pass over an index.
+
+        What is ascending is for the server to say.
+        """
+        found: list[Any] = []
+        for _ in range(parts - 1):
+            value = self.value_after(column, found[-1] if found else None, row_count // parts)
+            if value is None:
+                break
+            found.append(value)
+        return found
+
+    def exported(self) -> str | None:
+        """Return a name by which other connections see the same rows while this one is open; None if there is none."""
+        return None
+
     @abstractmethod
     def greatest(self, column: str) -> tuple[Any, datetime]:
         """Return the greatest value of a column, None if there is none, and the time of the server in UTC."""
 
     @abstractmethod
     def rows(
-        self, columns: Sequence[str], bound: Bound | None, mark: str | None, *, is_marked: bool
+        self,
+        columns: Sequence[str],
+        bound: Bound | None,
+        mark: str | None,
+        *,
+        is_marked: bool,
+        max_rows: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows within the bound; if there is a column of marks, those that are marked, or those that are not."""
 
@@ -86,8 +126,11 @@ def mark_condition(kind: pa.DataType) -> str:
 
 
 @contextmanager
-def opened_snapshot(address: DatabaseAddress) -> Iterator[Snapshot]:
-    """Open a snapshot; drivers are loaded here, since they need not be installed, and their errors become ours."""
+def opened_snapshot(address: DatabaseAddress, exported: str | None = None) -> Iterator[Snapshot]:
+    """Open a snapshot, or one that another connection has exported; errors of drivers become ours.
+
+    Drivers are loaded here, since they need not be installed.
+    """
     if address.kind == "postgresql":
         from semistream.mirrors.postgresql_snapshot import PostgresqlSnapshot as Kind
         from semistream.store.database.postgresql_connection import fault_of
@@ -95,7 +138,7 @@ def opened_snapshot(address: DatabaseAddress) -> Iterator[Snapshot]:
         from semistream.mirrors.mysql_snapshot import MysqlSnapshot as Kind  # type: ignore[assignment]
         from semistream.store.database.mysql_connection import fault_of
     try:
-        snapshot = Kind(address)
+        snapshot = Kind(address, exported)
         try:
             yield snapshot
         finally:

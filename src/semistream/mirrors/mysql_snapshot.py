@@ -25,7 +25,8 @@ _A_DAY = 86_400.0
 class MysqlSnapshot(Snapshot):
     """A transaction with a consistent snapshot; the server must go on answering, but all rows may take long."""
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: DatabaseAddress, exported: str | None = None) -> None:
+        assert exported is None, "this database exports no snapshots"
         self._address = address
         table = MysqlTable(address)
         try:
@@ -37,6 +38,25 @@ class MysqlSnapshot(Snapshot):
         with self._connection.cursor() as cursor:
             cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def row_count(self) -> int:
+        """Count the rows."""
+        return int(self._one(f"SELECT COUNT(*) FROM {self._name}", ()))
+
+    def value_after(self, column: str, value: Any, count: int) -> Any:
+        """Walk along the index."""
+        name = quoted(column)
+        condition = f"{name} IS NOT NULL" if value is None else f"{name} > %s"
+        query = f"SELECT {name} FROM {self._name} WHERE {condition} ORDER BY {name} LIMIT 1 OFFSET %s"
+        return self._one(query, (count,) if value is None else (value, count))
+
+    def _one(self, query: str, values: tuple[Any, ...]) -> Any:
+        """Return the first value of the first row, or None if there is none."""
+        self._connection.end_after(_LONG * self._address.statement_seconds)
+        with self._connection.cursor() as cursor:
+            cursor.execute(query, values)
+            found = cursor.fetchone()
+        return None if found is None else found[0]
 
     def greatest(self, column: str) -> tuple[Any, datetime]:
         """Return the greatest value by an index, if there is one."""
@@ -50,16 +70,24 @@ class MysqlSnapshot(Snapshot):
         return value, now.replace(tzinfo=UTC)
 
     def rows(
-        self, columns: Sequence[str], bound: Bound | None, mark: str | None, *, is_marked: bool
+        self,
+        columns: Sequence[str],
+        bound: Bound | None,
+        mark: str | None,
+        *,
+        is_marked: bool,
+        max_rows: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows as they come, whose values are texts of the server."""
         chosen = self.table.chosen(columns)
         selected = ", ".join(column.expression.format(quoted(column.name)) for column in chosen)
         conditions, values = ["TRUE"], []
         if bound is not None:
-            conditions.append(f"{quoted(bound.column)} >= %s")
-            begin = bound.begin
-            values.append(begin.replace(tzinfo=None) if isinstance(begin, datetime) else begin)
+            for sign, end in ((">=", bound.begin), ("<", bound.end)):
+                if end is not None:
+                    or_null = f" OR {quoted(bound.column)} IS NULL" if bound.with_null else ""
+                    conditions.append(f"({quoted(bound.column)} {sign} %s{or_null})")
+                    values.append(end.replace(tzinfo=None) if isinstance(end, datetime) else end)
         if mark is not None:
             marked = mark_condition(self.table.type_of(mark)).format(quoted(mark))
             conditions.append(marked if is_marked else f"NOT ({marked})")
@@ -69,7 +97,8 @@ class MysqlSnapshot(Snapshot):
         before, connection.decoders, connection.use_unicode = connection.decoders, {}, False
         try:
             with connection.cursor(SSCursor) as cursor:
-                cursor.execute(f"SELECT {selected} FROM {self._name} WHERE {' AND '.join(conditions)}", tuple(values))
+                query = f"SELECT {selected} FROM {self._name} WHERE {' AND '.join(conditions)}"
+                cursor.execute(query if max_rows is None else f"{query} LIMIT {max_rows:d}", tuple(values))
                 while found := cursor.fetchmany(PORTION_ROWS):
                     yield _batch(found, chosen)
         finally:

@@ -25,7 +25,7 @@ _LONG = 20
 class PostgresqlSnapshot(Snapshot):
     """A repeatable-read transaction; the server keeps the rows that have not been fetched."""
 
-    def __init__(self, address: DatabaseAddress) -> None:
+    def __init__(self, address: DatabaseAddress, exported: str | None = None) -> None:
         self._address = address
         table = PostgresqlTable(address)
         try:
@@ -36,6 +36,31 @@ class PostgresqlSnapshot(Snapshot):
         self._name = _quoted(*parts)
         self._connection = connect(address)
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if exported is not None:
+            self._connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
+
+    def row_count(self) -> int:
+        """Count the rows."""
+        self._connection.end_after(_LONG * self._address.statement_seconds)
+        found: Any = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(self._name), ()).fetchone()
+        return int(found[0])
+
+    def value_after(self, column: str, value: Any, count: int) -> Any:
+        """Walk along the index."""
+        name = _quoted(column)
+        condition = sql.SQL("{} IS NOT NULL" if value is None else "{} > %s").format(name)
+        query = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT 1 OFFSET %s").format(
+            name, self._name, condition, name
+        )
+        self._connection.end_after(_LONG * self._address.statement_seconds)
+        values = (count,) if value is None else (value, count)
+        found: Any = self._connection.execute(query, values).fetchone()
+        return None if found is None else found[0]
+
+    def exported(self) -> str | None:
+        """Return the name of the snapshot, which other transactions take over."""
+        found: Any = self._connection.execute("SELECT pg_export_snapshot()").fetchone()
+        return str(found[0])
 
     def greatest(self, column: str) -> tuple[Any, datetime]:
         """Return the greatest value by an index, if there is one."""
@@ -45,7 +70,13 @@ class PostgresqlSnapshot(Snapshot):
         return found[0], found[1]
 
     def rows(
-        self, columns: Sequence[str], bound: Bound | None, mark: str | None, *, is_marked: bool
+        self,
+        columns: Sequence[str],
+        bound: Bound | None,
+        mark: str | None,
+        *,
+        is_marked: bool,
+        max_rows: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows as the cursor brings them."""
         chosen = self.table.chosen(columns)
@@ -53,12 +84,18 @@ class PostgresqlSnapshot(Snapshot):
         conditions: list[sql.Composable] = [sql.SQL("TRUE")]
         values: list[Any] = []
         if bound is not None:
-            conditions.append(sql.SQL("{} >= %s").format(_quoted(bound.column)))
-            values.append(bound.begin)
+            for sign, end in ((">=", bound.begin), ("<", bound.end)):
+                if end is not None:
+                    or_null = " OR {0} IS NULL" if bound.with_null else ""
+                    conditions.append(sql.SQL(f"({{0}} {sign} %s{or_null})").format(_quoted(bound.column)))
+                    values.append(end)
         if mark is not None:
             marked = sql.SQL(mark_condition(self.table.type_of(mark))).format(_quoted(mark))
             conditions.append(marked if is_marked else sql.SQL("NOT ({})").format(marked))
-        query = sql.SQL("SELECT {} FROM {} WHERE {}").format(selected, self._name, sql.SQL(" AND ").join(conditions))
+        query = sql.SQL("SELECT {} FROM {} WHERE {} LIMIT %s").format(
+            selected, self._name, sql.SQL(" AND ").join(conditions)
+        )
+        values.append(max_rows)
         with self._connection.cursor(name="semistream") as cursor:
             self._connection.end_after(_LONG * self._address.statement_seconds)
             cursor.execute(query, values, binary=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -61,7 +62,10 @@ def build_mirror(
 ) -> int:
     """Write all rows of a source as the next version of the table at `path`, together with where they come from."""
     names = (key,) if isinstance(key, str) else tuple(key)
-    circumstances = Circumstances(names, None, _session(source, spark), parse_bytes(memory))
+    # Rows of Spark have no order, so that none of a key is the latest.
+    is_parallel = source.uses_spark and on_duplicate != "latest"
+    session = spark or _running_session() if is_parallel else _session(source, spark)
+    circumstances = Circumstances(names, None, session, parse_bytes(memory))
     with source.all_rows(circumstances) as rows:
         return _built(rows, source, address, names, page_bytes, on_duplicate, memory, progress)
 
@@ -223,6 +227,8 @@ def _built(
             progress=progress,
             mirror=mirror,
             check=rows.check,
+            expected_bytes=rows.expected_bytes,
+            in_ranges=rows.in_ranges,
         )
     return tables.build(
         rows.rows,
@@ -251,8 +257,16 @@ def _given_rows(data: Any, mirror: Mapping[str, Any] | None) -> SourceRows:
     return SourceRows(source, nullable(source.schema), position)
 
 
+def _running_session() -> SparkSession | None:
+    """Return the session that this process uses, if it uses Spark at all."""
+    pyspark = sys.modules.get("pyspark.sql")
+    return None if pyspark is None else pyspark.SparkSession.getActiveSession()
+
+
 def _session(source: MirrorSource, spark: SparkSession | None) -> SparkSession | None:
-    if spark is not None or not source.needs_spark:
+    if not source.needs_spark:
+        return None
+    if spark is not None:
         return spark
     from pyspark.sql import SparkSession as Session
 

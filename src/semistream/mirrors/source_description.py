@@ -43,6 +43,10 @@ class SourceRows:
     """Whether these are all rows there are; otherwise they are changes."""
     deletes: Any = None
     """Of changes: the keys of rows to delete; no key is in both."""
+    expected_bytes: float | None = None
+    """What all rows take, if that is known."""
+    in_ranges: bool = False
+    """Of a DataFrame: whether each partition has a range of codes of keys of its own."""
     check: Callable[[], None] | None = None
     """Is called before a commit, when all rows have been read, and raises if they do not belong together."""
 
@@ -56,6 +60,8 @@ class MirrorSource(ABC):
     kind: ClassVar[str]
     """What the source is called in addresses and files."""
     needs_spark: ClassVar[bool] = False
+    uses_spark: ClassVar[bool] = False
+    """Whether Spark may read it for a first load, if a session is there."""
     tells_changes: ClassVar[bool] = False
     """Whether it gives the last row of each changed key, and not all rows: then keys must be unique."""
     path_settings: ClassVar[tuple[str, ...]] = ()

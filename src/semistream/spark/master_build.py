@@ -49,6 +49,8 @@ def build(
     progress: Progress | None = None,
     mirror: Mapping[str, Any] | None = None,
     check: Callable[[], None] | None = None,
+    expected_bytes: float | None = None,
+    in_ranges: bool = False,
 ) -> int:
     """Write all rows of a DataFrame as the next version of the table at an address and return its number.
 
@@ -56,7 +58,8 @@ def build(
     counted before, so that pages are small if the table is. Rows have no order in Spark, so that
     `on_duplicate="latest"` needs `order_by`: of the rows of a key the one with the greatest values in these columns
     stays, nulls being smallest. Rows that are equal in them are told apart by their other columns, so that the same
-    rows always make the same table.
+    rows always make the same table. With `in_ranges` each partition of the DataFrame has a range of codes of its
+    own already: it is evaluated once and not shuffled.
     """
     check_settings(page_bytes, on_duplicate)
     _check_not_streaming(frame)
@@ -73,11 +76,11 @@ def build(
         )
     coder = KeyCoder.of(layout, layout.coded_schema)
     order = spelling.all_spelled(_named(order_by), frame.columns)
-    rows = _sorted_by_code(frame, coder, layout.order, order, tell_apart=on_duplicate != "error")
+    rows = _sorted_by_code(frame, coder, layout.order, order, tell_apart=on_duplicate != "error", in_ranges=in_ranges)
     progress = progress or silent
     with BuildInParts(address, layout, on_duplicate) as begun:
         progress("reading", 0, None)
-        page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame))
+        page_bytes = page_bytes or page_bytes_for(_expected_bytes(frame) if expected_bytes is None else expected_bytes)
         task = PageTask(
             begun.address,
             layout.coded_schema,
@@ -217,7 +220,13 @@ def _named(order_by: str | Sequence[str] | None) -> list[str]:
 
 
 def _sorted_by_code(
-    frame: DataFrame, coder: KeyCoder, columns: Sequence[str], order_by: Sequence[str], *, tell_apart: bool = False
+    frame: DataFrame,
+    coder: KeyCoder,
+    columns: Sequence[str],
+    order_by: Sequence[str],
+    *,
+    tell_apart: bool = False,
+    in_ranges: bool = False,
 ) -> DataFrame:
     """Return the code, some columns, and those of `order_by`; each partition has a range of codes and is sorted.
 
@@ -240,7 +249,8 @@ def _sorted_by_code(
     else:
         coded_fields = [StructField(f"c{place}", fields[place].dataType) for place in carried]
         coded = picked.mapInArrow(coder, StructType([StructField(CODE_COLUMN, LongType()), *coded_fields]))
-    return coded.repartitionByRange(CODE_COLUMN).sortWithinPartitions(CODE_COLUMN, *(f"c{place}" for place in order))
+    parted = coded if in_ranges else coded.repartitionByRange(CODE_COLUMN)
+    return parted.sortWithinPartitions(CODE_COLUMN, *(f"c{place}" for place in order))
 
 
 def _order_place(fields: Sequence[StructField], name: str) -> int:

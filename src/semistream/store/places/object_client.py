@@ -1,7 +1,8 @@
 """The few requests to an object store, with their time-outs and retries; every error is one sentence.
 
-Keys come from the environment of the process that sends a request (for S3 the variables AWS_…), and stay there. What
-the store or the library says is not repeated, since it may hold parts of addresses with a signature.
+Keys come from the environment of the process that sends a request (for S3 the variables AWS_…) or from its files
+(`aws_files`), and stay there. What the store or the library says is not repeated, since it may hold parts of addresses
+with a signature.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, BinaryIO
 
 from semistream.core.errors import SemistreamError, StoreUnavailableError
 from semistream.core.extras import require
+from semistream.store.places import aws_files
+from semistream.store.places.aws_files import AwsFiles
 from semistream.store.places.place import ObjectStatus
 
 _TIMEOUT, _CONNECT_TIMEOUT = timedelta(seconds=30), timedelta(seconds=5)
@@ -167,8 +170,11 @@ class ObjectClient:
 def _opened(scheme: str, bucket: str, _process: int) -> Any:
     from obstore.store import from_url
 
+    files = AwsFiles.of(os.environ) if scheme == "s3" else AwsFiles()
     return from_url(
         f"{scheme}://{bucket}",
+        config=files.config or None,  # type: ignore[arg-type]  # the class for S3 cannot be named at run time
+        credential_provider=aws_files.keys if files.has_keys else None,  # type: ignore[arg-type]
         client_options={
             "timeout": _TIMEOUT,
             "connect_timeout": _CONNECT_TIMEOUT,
