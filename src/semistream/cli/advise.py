@@ -42,7 +42,7 @@ def advise(
     ] = 1_000_000,
     batch_rows: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Rows that a task gets in a micro-batch; more rows lower the hit rate."),
+        typer.Option(metavar="N", min=1, help="Rows that a task gets in a micro-batch; more lower the hit rate."),
     ] = 50_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:

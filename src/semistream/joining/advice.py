@@ -71,9 +71,9 @@ def advise(
     The sample, of which only the key columns are needed, tells how often keys are asked for; what it is too short to
     tell is fitted to it. A stream that is drawn from these frequencies then goes through the cache that `enrich` would
     have for `columns` of the master table. Some rows of the sample are looked up, to know how many keys the table has.
-    `rows` is the length of the start for which the hit rate is given besides that of a warm cache. It counts the rows of
-    one worker: if eight workers share a stream, each has its first million rows after eight million. `batch_rows` is how
-    many rows a task has in a micro-batch, because the cache learns from rows that are joined together only afterwards.
+    `rows` is the length of the start for which the hit rate is given besides that of a warm cache. It counts the rows
+    of one worker: if eight workers share a stream, each has its first million rows after eight million. `batch_rows`
+    is how many rows a task has in a micro-batch: the cache learns from rows that are joined together only afterwards.
     """
     store = master if isinstance(master, MasterStore) else table_at(master).open()
     pairs = key_pairs(on, store)
