@@ -68,6 +68,7 @@ def test_more_memory_never_answers_less(table: Path) -> None:
     few, more, all_of_it = _advice(table, sample, [2_000_000, 6_000_000, 64_000_000], rows=500_000)
     assert few.hit_rate < more.hit_rate < all_of_it.hit_rate
     assert few.cached_rows < more.cached_rows < all_of_it.cached_rows <= _ROWS
+    assert all(each.warm_rows >= 8 * each.cached_rows for each in (few, more, all_of_it))
 
 
 def test_rows_without_a_key_are_never_answered(table: Path) -> None:

@@ -20,6 +20,7 @@ from enrich_runs import (
 from pyspark.sql import SparkSession
 
 import semistream as ss
+from semistream.spark import sales_source
 
 ROWS = 2000
 FEW = 200
@@ -92,3 +93,20 @@ def test_caches_outlive_micro_batches_merges_and_workers(spark: SparkSession, tm
     old = spark_join(source.batch().where(f"sale_id < {first_new}"), spark.createDataFrame(products()), on, "left")
     new = spark_join(source.batch().where(f"sale_id >= {first_new}"), now, on, "left")
     assert multiset(source.written()) == multiset(old.unionAll(new))
+
+
+def test_the_workers_of_a_python_source_take_no_turns_with_those_of_the_join(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sales_source.register(spark)
+    options = {"products": FEW, "rows": 4 * ROWS, "rowsPerBatch": ROWS, "partitions": 1}
+    stream = spark.readStream.format("semistream-sales").options(**options).load()
+    kill_python_workers()
+    enriched = ss.enrich(stream, build(tmp_path), on="product_id", how="left", memory="8MB", name="alone")
+    checkpoint = str(tmp_path / "checkpoint")
+    query = enriched.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    running = query.start()
+    running.awaitTermination()
+    tasks = task_statistics(running, "alone")
+    assert len(tasks) == 4
+    assert len({counters["process_id"] for counters in tasks}) == 1

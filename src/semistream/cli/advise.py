@@ -38,18 +38,19 @@ def advise(
         str, typer.Option(metavar="SIZE[,SIZE]", help="The amounts of memory to compare.")
     ] = "16MB,64MB,256MB",
     rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Also show the hit rate over the first N rows.")
+        int, typer.Option(metavar="N", min=1, help="Also show the hit rate over the first N rows of a worker.")
     ] = 1_000_000,
     batch_rows: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Rows that a task gets in a micro-batch; more lower the hit rate.")
+        int,
+        typer.Option(metavar="N", min=1, help="Rows that a task gets in a micro-batch; more lower the hit rate."),
     ] = 50_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list of flat objects.")] = False,
 ) -> None:
     """Predict the hit rate of each amount of memory from a sample.
 
     Predicts what share of the stream's rows would be answered from memory, without a read. The sample should hold rows
-    as they arrive, not distinct keys: what matters is how often keys repeat. Memory is per Python worker, as in
-    `enrich`.
+    as they arrive, not distinct keys: what matters is how often keys repeat. Memory and rows are those of one Python
+    worker: if four workers share the stream, each of them takes four times as long to warm up.
     """
     from semistream.cli import json_output, source_files
     from semistream.cli.progress import progress
@@ -94,7 +95,7 @@ def _show(advice: Sequence[Advice], sample_rows: int) -> None:
     from semistream.core.budget import format_bytes
 
     table = plain_table()
-    for name in ("Memory", "Cached rows", f"First {advice[0].first_rows:,} rows", "Once warm"):
+    for name in ("Memory", "Cached rows", f"First {advice[0].first_rows:,} rows", "Once warm", "Warm after"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in advice:
         table.add_row(
@@ -102,6 +103,7 @@ def _show(advice: Sequence[Advice], sample_rows: int) -> None:
             f"{each.cached_rows:,}",
             f"{each.first_hit_rate:.1%}",
             f"{each.hit_rate:.1%}",
+            f"{each.warm_rows:,} rows",
         )
     out = console()
     out.print(f"Rows answered without a read, predicted from {sample_rows:,} rows of the stream:", soft_wrap=True)

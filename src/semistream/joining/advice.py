@@ -29,8 +29,8 @@ MIN_SAMPLE_ROWS = 1_000
 BATCH_ROWS = 50_000
 """The rows of a task in a micro-batch, unless the caller knows better."""
 _MIN_WARM_ROWS = 2_000_000
-_WARM_FILLS = 8
-"""A cache counts as warm after so many times as many rows as it holds."""
+_WARM_FILLS = 16
+"""A cache counts as warm after so many times as many rows as it holds; from then on it gains little."""
 _LOOKED_UP_ROWS = 20_000
 _NO_PAGES = np.empty(0, dtype=np.int32)
 _NO_COLUMNS = pa.schema([])
@@ -45,8 +45,10 @@ class Advice:
     """How many master rows the cache holds."""
     hit_rate: float
     """The share of stream rows that the cache answers once it is warm."""
+    warm_rows: int
+    """How many rows a worker has had by then."""
     first_hit_rate: float
-    """The same over the first `first_rows` rows, from an empty cache on."""
+    """The share of a worker's first `first_rows` rows that the cache answers, from an empty cache on."""
     first_rows: int
     sampled_rate: float
     """The share of the stream whose keys occur often in the sample; the lower, the more is extrapolated."""
@@ -69,8 +71,9 @@ def advise(
     The sample, of which only the key columns are needed, tells how often keys are asked for; what it is too short to
     tell is fitted to it. A stream that is drawn from these frequencies then goes through the cache that `enrich` would
     have for `columns` of the master table. Some rows of the sample are looked up, to know how many keys the table has.
-    `rows` is the length of the start for which the hit rate is given besides that of a warm cache; `batch_rows` is how
-    many rows a task has in a micro-batch, because the cache learns from rows that are joined together only afterwards.
+    `rows` is the length of the start for which the hit rate is given besides that of a warm cache. It counts the rows
+    of one worker: if eight workers share a stream, each has its first million rows after eight million. `batch_rows`
+    is how many rows a task has in a micro-batch: the cache learns from rows that are joined together only afterwards.
     """
     store = master if isinstance(master, MasterStore) else table_at(master).open()
     pairs = key_pairs(on, store)
@@ -107,6 +110,7 @@ def advise(
                 memory_bytes=budget.total_bytes,
                 cached_rows=each.cache_tuples,
                 hit_rate=float(np.mean(warm)),
+                warm_rows=(len(rates) - len(warm)) * batch_rows,
                 first_hit_rate=float(np.mean(first)),
                 first_rows=len(first) * batch_rows,
                 sampled_rate=popularity.known_share,

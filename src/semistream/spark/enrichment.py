@@ -35,6 +35,7 @@ from semistream.spark.partitioning import Partitioning, partitioned
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
 from semistream.spark.task import EnrichTask, Pin
 from semistream.spark.worker import Order
+from semistream.spark.worker_pool import workers_of_joins
 from semistream.spark.worker_python import check_worker_python
 from semistream.store.address import Address, TableAddress
 from semistream.store.contract import MasterStore
@@ -172,7 +173,9 @@ def enrich(
         dead_letters=_folder(dead_letters),
         tells_matches=matched_column is not None,
     )
-    counted = _observed(spread.mapInArrow(task, inner), task.name)
+    with workers_of_joins(df.sparkSession):
+        joined = spread.mapInArrow(task, inner)
+    counted = _observed(joined, task.name)
     rows = counted.where(F.col(_STATISTICS).isNull())
     return rows.select(*(_renamed(f"o{index}", field) for index, field in enumerate(output)))
 
