@@ -72,12 +72,24 @@ class JoinStats:
 
     def since(self, earlier: JoinStats) -> JoinStats:
         """Return what was counted after `earlier`; maxima and memory stay as they are."""
-        kept = {"max_wait_seconds", "max_wait_tuples", "memory_bytes", "tier_bytes"}
         difference = {
-            f.name: getattr(self, f.name) if f.name in kept else getattr(self, f.name) - getattr(earlier, f.name)
+            f.name: getattr(self, f.name) if f.name in _KEPT else getattr(self, f.name) - getattr(earlier, f.name)
             for f in fields(self)
         }
         return JoinStats(**difference)
 
+    def after(self, earlier: JoinStats) -> JoinStats:
+        """Return what this and an earlier join have counted together, with the memory of this one."""
+        both = {f.name: getattr(self, f.name) + getattr(earlier, f.name) for f in fields(self) if f.name not in _KEPT}
+        return JoinStats(
+            **both,
+            max_wait_seconds=max(self.max_wait_seconds, earlier.max_wait_seconds),
+            max_wait_tuples=max(self.max_wait_tuples, earlier.max_wait_tuples),
+            memory_bytes=self.memory_bytes,
+            tier_bytes=self.tier_bytes,
+        )
 
+
+_KEPT = {"max_wait_seconds", "max_wait_tuples", "memory_bytes", "tier_bytes"}
+"""What is not summed up."""
 _TRAFFIC = tuple(f.name for f in fields(JoinStats) if f.name.startswith(("remote_", "tier_")))

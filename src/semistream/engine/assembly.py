@@ -66,6 +66,11 @@ class Assembly:
         finish_by_demand: bool = False,
         cache: CacheStage | None = None,
     ) -> None:
+        if not store.capabilities.pages:
+            raise InvalidSettingError(
+                f"{recipe.name} would read pages, and a table whose keys have no order in its database has none: "
+                f"choose demandjoin with order 'input', or copy the table with MasterTable.build."
+            )
         self.recipe = recipe
         self.stats = JoinStats()
         self.clock = clock

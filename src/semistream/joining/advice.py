@@ -15,7 +15,7 @@ from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.output.output_plan import plan_output
-from semistream.engine.reading.chunk_look_up import Misses
+from semistream.engine.reading.misses import Misses
 from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES
 from semistream.joining.batches import On, join, key_pairs
 from semistream.joining.ordered_cache import new_ordered_cache

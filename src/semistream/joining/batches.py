@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,8 +17,10 @@ from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.engine.recipe import Recipe
 from semistream.joining.arguments import check_arguments, check_dead_letters, check_seed, checked_seconds
+from semistream.joining.fresh_batches import FreshBatches
 from semistream.joining.join_types import join_type
 from semistream.joining.matched import MatchedColumn, with_matched
+from semistream.joining.ordered_session import OrderedSession
 from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.joining.stream_batches import open_stream
 from semistream.store.contract import MasterStore
@@ -134,7 +136,8 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
         self._parameters = parameters
         self._seed = seed
         self._plan: OutputPlan | None = None
-        self._session: JoinSession | None = None
+        self._session: JoinSession | OrderedSession | None = None
+        self._earlier: JoinStats | None = None
         self._matched: MatchedColumn | None = None
         stream = open_stream(batches, max(1, self._budget.total_bytes // 24))
         self._pump, self._source = stream.may_be_silent, stream.batches
@@ -145,7 +148,8 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
     @property
     def stats(self) -> JoinStats:
         """What the join has counted so far."""
-        return self._session.stats if self._session is not None else JoinStats()
+        counted = self._session.stats if self._session is not None else JoinStats()
+        return counted if self._earlier is None else counted.after(self._earlier)
 
     @property
     def schema(self) -> pa.Schema | None:
@@ -185,22 +189,35 @@ class JoinedBatches(Iterator[pa.RecordBatch]):
                 break
         if first is None:
             return
-        assert self._plan is not None
-        session = self._session = JoinSession(
-            self._store,
-            self._plan,
-            self._stream_schema,
-            recipe=self._recipe,
-            budget=self._budget,
-            stream_row_bytes=typical_row_bytes(first, self._budget.total_bytes),
-            dead_letters=self._dead_letters,
-            parameters=self._parameters,
-            seed=self._seed,
-        )
-        batches = chain([first], self._source)
+        row_bytes = typical_row_bytes(first, self._budget.total_bytes)
+        fresh = FreshBatches(chain([first], self._source), self._store.max_age_seconds)
         del first  # when it has been joined nobody needs it
-        for rows in session.run(batches, pump=self._pump):
-            yield rows if self._matched is None else self._matched.with_flags(rows)
+        while not fresh.has_ended:
+            for rows in self._joined(fresh.turn(), row_bytes):
+                yield rows if self._matched is None else self._matched.with_flags(rows)
+
+    def _joined(self, batches: Iterator[pa.RecordBatch | None], row_bytes: float) -> Iterator[pa.RecordBatch]:
+        """Yield the output of a session of its own for some batches."""
+        assert self._plan is not None
+        if self._session is not None:
+            self._earlier, self._session = self.stats, None  # its memory is needed for the new one
+        made: dict[str, Any] = {
+            "recipe": self._recipe,
+            "budget": MemoryBudget(self._budget.total_bytes),
+            "dead_letters": self._dead_letters,
+            "parameters": self._parameters,
+            "seed": self._seed,
+        }
+        if self._store.capabilities.pages or not self._recipe.keeps_order:
+            session = self._session = JoinSession(
+                self._store, self._plan, self._stream_schema, stream_row_bytes=row_bytes, **made
+            )
+            yield from session.run(batches, pump=self._pump)
+            return
+        in_order = self._session = OrderedSession(self._store, self._plan, self._stream_schema, **made)
+        for batch in batches:
+            if batch is not None and batch.num_rows:
+                yield from in_order.run([batch])
 
 
 def _opened(master: MasterStore | TableAddress, disk: int | str | None) -> MasterStore:

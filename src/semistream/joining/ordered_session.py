@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.parameters import Values
 from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
+from semistream.engine.reading.misses import ChunkKeys
 from semistream.engine.recipe import Recipe
 from semistream.engine.rows.row_sizes import RowSizes, cuts
 from semistream.engine.sizing.ordered_sizes import (
@@ -97,6 +99,8 @@ class OrderedSession:
 
     def warm(self, rows: HotRows) -> int:
         """Let rows that another cache held enter the cache, before any run; return how many have."""
+        if self._look_up.needs_keys:  # which those that are absent have not brought with them
+            rows = replace(rows, absent_codes=rows.absent_codes[:0])
         return self._cached.warm(rows) if self._cached is not None else 0
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch]:
@@ -131,7 +135,8 @@ class OrderedSession:
     def _joined(self, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of a chunk, or of one part after the other if it needs too much memory."""
         codes, usable, nulls = self._encoded(chunk)
-        answers = self._look_up.answer(codes, usable)
+        keys = ChunkKeys(chunk, self.plan.stream_keys, self.store.codec) if self._look_up.needs_keys else None
+        answers = self._look_up.answer(codes, usable, keys)
         count = len(codes)
         if isinstance(answers, TooManyRows):
             assert count > 1, "the rows of one code always fit"

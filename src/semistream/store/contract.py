@@ -26,6 +26,8 @@ class Capabilities:
 
     snapshot: bool
     """A version stays readable after the table has moved on, so that a replay gives the same rows."""
+    pages: bool = True
+    """Rows can be read in pages. Without them a row is found only by its key, by a `row_reader` that needs keys."""
 
 
 class PageSet(ABC):
@@ -91,6 +93,8 @@ class MasterStore(ABC):
     unique: bool
     """No two rows share a key."""
     capabilities: Capabilities
+    max_age_seconds: float | None = None
+    """How long a row that was read may be answered from memory; None for as long as the store shows its version."""
 
     @property
     def identity(self) -> str:

@@ -49,11 +49,33 @@ class FoundRows:
     """How many of the codes, from the first on, were looked up before the rows took all the memory they may."""
 
 
+@dataclass(frozen=True)
+class AskedKeys:
+    """The keys of some codes, code after code; keys that share a code are all there, each once."""
+
+    columns: tuple[pa.Array, ...]
+    """The values of each key column, of the stream's types."""
+    bounds: Int64Array
+    """Where the keys of each code start, and at the end the number of keys."""
+
+    def between(self, first: int, last: int) -> list[pa.Array]:
+        """Return the keys of the codes from first to last, which is not one of them."""
+        start, end = int(self.bounds[first]), int(self.bounds[last])
+        return [column.slice(start, end - start) for column in self.columns]
+
+
 class RowReader(ABC):
     """Looks up master rows by code and copies some of their columns straight out of the pages.
 
     Made by a store for one choice of columns; to be used by one thread.
     """
+
+    def look_up_keys(self, codes: Int64Array, keys: AskedKeys) -> FoundRows:
+        """Return the rows of distinct ascending codes by their keys; for a store without pages.
+
+        Rows of other keys of these codes may be among them.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def look_up(self, codes: Int64Array, pages: Int32Array) -> FoundRows:

@@ -148,10 +148,12 @@ class CacheStage(ABC):
         asks: Int32Array,  # noqa: ARG002
         row_counts: Int64Array,  # noqa: ARG002
         take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],  # noqa: ARG002
+        take_absent: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch]]] | None = None,  # noqa: ARG002
     ) -> None:
         """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
 
-        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns.
+        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns, and
+        `take_absent` those that have none with rows of their keys alone, if it has to be known which keys are absent.
         """
         raise AssertionError(_HOLDS_PAGES)
 

@@ -148,7 +148,10 @@ class TupleCache:
         return max(0, self._replacement.floor(self._frequencies[: self.count]))
 
     def admit(self, codes: Int64Array, worth: Int32Array, rows: pa.RecordBatch | None, *, absent: bool) -> int:
-        """Add tuples, overwriting others where the cache is full and may replace; return how many were new."""
+        """Add tuples, overwriting others where the cache is full and may replace; return how many were new.
+
+        Absent keys may have rows as well, to be told from other keys of the same code.
+        """
         new = self._table.find_new(codes)
         room = self.capacity if self._replacement is not None else max(0, self._limit - self.count)
         if len(new) > room:
@@ -176,10 +179,10 @@ class TupleCache:
             absent,
         )
         if self._rows is not None:
-            if absent:
+            if rows is None:
+                assert absent
                 self._rows.drop(slots)
             else:
-                assert rows is not None
                 self._rows.put(slots, rows, new)
         return len(new)
 

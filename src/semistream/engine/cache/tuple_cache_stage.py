@@ -183,11 +183,13 @@ class CachedTuples(CacheStage):
         asks: Int32Array,
         row_counts: Int64Array,
         take: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch | None]]],
+        take_absent: Callable[[Int64Array], Iterator[tuple[Int64Array, pa.RecordBatch]]] | None = None,
     ) -> None:
         """Learn from a look-up of distinct codes, each asked for so often and each with so many rows.
 
-        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns. For
-        admissions that look neither at page groups nor at what waits.
+        `take` yields the codes at some places, which have one row each, piece by piece with their cached columns, and
+        `take_absent` those that have none with rows of their keys alone, if it has to be known which keys are absent.
+        For admissions that look neither at page groups nor at what waits.
         """
         if self._admission is None or (self.is_sampled and not self._learning.draw()):
             return
@@ -200,8 +202,11 @@ class CachedTuples(CacheStage):
             self._note(self.cache.admit(codes[chosen], worth[chosen], rows, absent=False))
         if self._remembers_absent:
             absent = np.flatnonzero(is_worthy & (row_counts == 0))
-            if len(absent):
+            if len(absent) and take_absent is None:
                 self._note(self.cache.admit(codes[absent], worth[absent], None, absent=True))
+            elif take_absent is not None:
+                for chosen, keys in take_absent(absent):
+                    self._note(self.cache.admit(codes[chosen], worth[chosen], keys, absent=True))
 
     @property
     def is_sampled(self) -> bool:

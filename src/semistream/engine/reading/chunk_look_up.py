@@ -11,35 +11,17 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.reading.misses import ChunkKeys, Misses, only_array
 from semistream.engine.reading.page_look_up import PageRowReader
 from semistream.engine.rows.merged_rows import NOWHERE, MergedRows, found_place
 from semistream.engine.rows.row_sizes import cuts
 from semistream.store.contract import MasterStore
-from semistream.store.found_rows import FoundRows, no_rows_found
+from semistream.store.found_rows import AskedKeys, FoundRows, no_rows_found
 
 _NO_PAGES = np.empty(0, dtype=np.int32)
-
-
-@dataclass(frozen=True)
-class Misses:
-    """Codes that the cache does not have, with the rows of the chunk that ask for them."""
-
-    codes: Int64Array
-    """Each code once, ascending."""
-    asks: Int64Array
-    """How many rows ask for each."""
-    rows: Int64Array
-    """These rows, code after code."""
-
-    @classmethod
-    def of(cls, codes: Int64Array, rows: Int64Array) -> Misses:
-        """Return the misses of some rows of a chunk; costs one sort."""
-        asked = codes[rows]
-        order = np.argsort(asked)
-        asked = asked[order]
-        starts = np.flatnonzero(asked[1:] != asked[:-1]) + 1 if len(asked) else np.empty(0, dtype=np.int64)
-        bounds = np.concatenate(([0], starts, [len(asked)])) if len(asked) else np.zeros(1, dtype=np.int64)
-        return cls(asked[bounds[:-1]], np.diff(bounds), rows[order])
+_ROW_BYTES = 64
+"""What it takes to compare two keys, besides the bytes of texts."""
+_ABSENT_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -62,6 +44,8 @@ class ChunkAnswers:
     """Which codes of `misses` these are; None for all."""
     is_probed: bool
     """Whether the cache was asked; one that is sampled is not always."""
+    keys: AskedKeys | None
+    """The keys of the codes of `misses`, if the store was asked by them."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +86,18 @@ class ChunkLookUp:
         )
         self._nothing = no_rows_found(columns)
         self._is_single = store.unique and store.codec.exact
+        self.needs_keys = not store.capabilities.pages
+        """Whether the store finds rows by keys, and not by codes."""
+        self._key_columns = [columns.get_field_index(name) for name in store.key] if self.needs_keys else []
 
-    def answer(self, codes: Int64Array, usable: BoolArray | None) -> ChunkAnswers | TooManyRows:
-        """Find the master rows of codes, of which only the usable ones can have any."""
+    def answer(
+        self, codes: Int64Array, usable: BoolArray | None, keys: ChunkKeys | None = None
+    ) -> ChunkAnswers | TooManyRows:
+        """Find the master rows of codes, of which only the usable ones can have any; by their keys, if that is needed.
+
+        A store that is asked by key knows nothing of other keys of the same code. So what is cached answers only rows
+        of the very key that it was cached for, and all others are asked for.
+        """
         cached = self._cached if self._cached is not None and self._cached.decide_to_look() else None
         places = np.full(len(codes), NOWHERE, dtype=np.int64)
         if cached is None:
@@ -112,12 +105,15 @@ class ChunkLookUp:
             missing = np.arange(len(codes)) if usable is None else np.flatnonzero(usable)
         else:
             slots = cached.probe(codes, _NO_PAGES)
+            if keys is not None:
+                self._forget_other_keys(cached, slots, usable, keys)
             missing = np.flatnonzero(slots < 0 if usable is None else (slots < 0) & usable)
         misses = Misses.of(codes, missing)
         pages = self._store.locate(misses.codes)
         readable, largest_refused = self._readable(pages)
         asked = misses.codes if readable is None else misses.codes[readable]
-        looked_up = self._looked_up(asked, pages if readable is None else pages[readable])
+        asked_keys = misses.keys(keys) if keys is not None and len(asked) else None
+        looked_up = self._looked_up(asked, pages if readable is None else pages[readable], asked_keys)
         if looked_up.code_count < len(asked):
             return TooManyRows(looked_up.code_count / len(asked))
         if cached is not None and slots is not None:
@@ -126,7 +122,7 @@ class ChunkLookUp:
         rows = MergedRows(self._columns, cached.rows if cached is not None else None, looked_up.columns)
         self._stats.iterations += 1
         return ChunkAnswers(
-            places, counts, refused, largest_refused, rows, misses, looked_up, readable, cached is not None
+            places, counts, refused, largest_refused, rows, misses, looked_up, readable, cached is not None, asked_keys
         )
 
     def learn(self, answers: ChunkAnswers) -> None:
@@ -149,16 +145,45 @@ class ChunkLookUp:
                     arrays = answers.rows.take(places[start:end])
                     yield chosen[start:end], pa.RecordBatch.from_arrays(arrays, schema=self._columns)
 
-            cached.learn(codes, asks, sizes, take)
+            asked_keys = answers.keys
+            if asked_keys is None:
+                cached.learn(codes, asks, sizes, take)
+            else:
+                cached.learn(codes, asks, sizes, take, lambda chosen: self._absent_rows(asked_keys, chosen))
         if answers.is_probed:
             cached.arrived(len(answers.places))
 
-    def _looked_up(self, codes: Int64Array, pages: Int32Array) -> FoundRows:
+    def _forget_other_keys(
+        self, cached: CacheStage, slots: Int32Array, usable: BoolArray | None, keys: ChunkKeys
+    ) -> None:
+        """Let rows count as missing whose slots were filled for another key of the same code."""
+        held = cached.rows
+        assert held is not None, "keys are cached"
+        hits = np.flatnonzero(slots >= 0 if usable is None else (slots >= 0) & usable)
+        of_hits = slots[hits].astype(np.int64)
+        for start, end in cuts(held.variable_bytes(of_hits) + _ROW_BYTES, len(hits), self._piece_bytes):
+            theirs = held.take(of_hits[start:end], self._key_columns).columns
+            same = self._store.codec.same_key(keys.take(hits[start:end]), theirs)
+            slots[hits[start:end][~same]] = -1
+
+    def _absent_rows(self, keys: AskedKeys, chosen: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch]]:
+        """Yield rows of nothing but a key, of which it will be known that the master table does not have it."""
+        for start in range(0, len(chosen), _ABSENT_AT_ONCE):
+            some = chosen[start : start + _ABSENT_AT_ONCE]
+            arrays = [pa.nulls(len(some), field.type) for field in self._columns]
+            for place, values in zip(self._key_columns, keys.columns, strict=True):
+                of_some = only_array(values.take(pa.array(keys.bounds[some])))
+                if pa.types.is_dictionary(of_some.type):
+                    of_some = of_some.dictionary_decode()
+                arrays[place] = of_some.cast(self._columns.field(place).type, safe=False)
+            yield some, pa.RecordBatch.from_arrays(arrays, schema=self._columns)
+
+    def _looked_up(self, codes: Int64Array, pages: Int32Array, keys: AskedKeys | None) -> FoundRows:
         if not len(codes):
             return self._nothing
         reader, stats = self._reader, self._stats
         before = (reader.page_reads, reader.read_requests, reader.bytes_read)
-        looked_up = reader.look_up(codes, pages)
+        looked_up = reader.look_up(codes, pages) if keys is None else reader.look_up_keys(codes, keys)
         stats.page_reads += reader.page_reads - before[0]
         stats.read_requests += reader.read_requests - before[1]
         stats.bytes_read += reader.bytes_read - before[2]
@@ -166,7 +191,7 @@ class ChunkLookUp:
 
     def _readable(self, pages: Int32Array) -> tuple[Int64Array | None, int]:
         """Return which codes are on pages that are not too large to read, None if all are, and the largest other."""
-        if self._store.largest_page_bytes <= self._largest_page_bytes or not len(pages):
+        if self.needs_keys or self._store.largest_page_bytes <= self._largest_page_bytes or not len(pages):
             return None, 0
         distinct, of_each = np.unique(pages, return_inverse=True)
         sizes = np.array([self._store.range_bytes(page, page) for page in distinct.tolist()])

@@ -29,8 +29,10 @@ _OPTIONS = (
     "cache_for",
     "page_bytes",
     "row_bytes",
+    "connections",
 )
 _MIN_CACHE_SECONDS = 1.0
+_MAX_CONNECTIONS = 16
 _LIKE = "postgresql://user@host/database?table=products&key=product_id"
 
 
@@ -59,6 +61,8 @@ class DatabaseAddress:
     page_bytes: int = 8192
     row_bytes: int | None = None
     """What a row is taken to have; None if a sample shall tell."""
+    connections: int = 2
+    """How many queries of one look-up may be under way at once."""
 
     @property
     def is_local(self) -> bool:
@@ -191,6 +195,11 @@ def _sizes_and_times(options: Mapping[str, str]) -> dict[str, Any]:
     for option in ("page_bytes", "row_bytes"):
         if option in options:
             chosen[option] = parse_bytes(options[option])
+    if "connections" in options:
+        number = options["connections"]
+        if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MAX_CONNECTIONS):
+            raise InvalidSettingError(f"connections is {number[:40]!r}: give a number from 1 to {_MAX_CONNECTIONS}.")
+        chosen["connections"] = int(number)
     if chosen.get("cache_seconds", _MIN_CACHE_SECONDS) < _MIN_CACHE_SECONDS:
         raise InvalidSettingError("cache_for is shorter than a second: give at least 1 second.")
     return chosen

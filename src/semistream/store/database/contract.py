@@ -20,7 +20,9 @@ class Column:
     expression: str
     """What is selected, `{}` standing for the quoted name; written by us, never by users."""
     declared: str
-    """The type as the database calls it, for people."""
+    """The type as the database calls it."""
+    collation: tuple[str, str] | None = None
+    """The character set and the order of a text, where a query has to name them."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,20 @@ class Description:
         return next(column for column in self.columns if column.name == name)
 
 
-class Database(ABC):
-    """A table in a database with one integer-like key; bounds and keys are codes of the key.
+class ResultTooLargeError(Exception):
+    """A query has more rows than it may bring; never reaches users."""
 
-    Must only read. May be used from several threads. What fails after all retries is a MasterUnavailableError.
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(size_bytes)
+        self.size_bytes = size_bytes
+        """What they take, or what was too much already."""
+
+
+class Database(ABC):
+    """A table in a database; codes are those of one integer-like key.
+
+    Must only read. May be used from several threads. What fails after all retries is a MasterUnavailableError. A query
+    for rows brings at most `max_bytes`, as they are sent or as they are decoded, or raises ResultTooLargeError.
     """
 
     @abstractmethod
@@ -62,16 +74,31 @@ class Database(ABC):
         """Return the key of each `step`th row in the order of keys, from the first on; by an index alone."""
 
     @abstractmethod
-    def ends(self, key: Column, columns: Sequence[Column], count: int) -> pa.RecordBatch:
+    def ends(self, key: Column, columns: Sequence[Column], count: int, max_bytes: int) -> pa.RecordBatch:
         """Return the rows with the lowest keys and those with the highest, so many of each."""
 
     @abstractmethod
-    def in_ranges(self, key: Column, columns: Sequence[Column], lows: Int64Array, highs: Int64Array) -> pa.RecordBatch:
+    def in_ranges(
+        self, key: Column, columns: Sequence[Column], lows: Int64Array, highs: Int64Array, max_bytes: int
+    ) -> pa.RecordBatch:
         """Return the rows whose keys are in one of these ranges, which include both ends and do not overlap."""
 
     @abstractmethod
-    def of_codes(self, key: Column, columns: Sequence[Column], codes: Int64Array) -> pa.RecordBatch:
+    def of_codes(self, key: Column, columns: Sequence[Column], codes: Int64Array, max_bytes: int) -> pa.RecordBatch:
         """Return the rows of these keys by one query."""
+
+    @abstractmethod
+    def can_be_key(self, column: Column) -> bool:
+        """Say whether rows can be asked for by values of this column."""
+
+    @abstractmethod
+    def of_keys(
+        self, key: Sequence[Column], columns: Sequence[Column], values: Sequence[pa.Array], max_bytes: int
+    ) -> pa.RecordBatch:
+        """Return the rows of distinct keys by one query, in any order; each row once, and byte for byte the keys asked.
+
+        The values come in the stream's types and hold no nulls.
+        """
 
     @abstractmethod
     def close(self) -> None:

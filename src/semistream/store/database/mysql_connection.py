@@ -18,6 +18,7 @@ from semistream.core.errors import RowTooLargeError
 from semistream.core.extras import require
 from semistream.store.database import mysql_rows
 from semistream.store.database.address import DatabaseAddress
+from semistream.store.database.contract import ResultTooLargeError
 from semistream.store.database.sessions import Fault
 
 require("pymysql", extra="mysql", purpose="A master table in MySQL or MariaDB")
@@ -27,7 +28,7 @@ from pymysql.connections import Connection, MySQLResult  # noqa: E402
 from pymysql.constants import COMMAND, CR, ER  # noqa: E402
 from pymysql.optionfile import Parser  # noqa: E402
 
-_BLOCK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 16
 _PATIENCE_SECONDS = 1.0
 """How much later than the server we end a query."""
 _DENIED = (
@@ -58,12 +59,18 @@ class ColumnsConnection(Connection):  # type: ignore[misc]
                 cursor.execute(f"SET SESSION {name} = %s", (value,))
             self._server_seconds = seconds
 
-    def columns(self, query: str, parameters: Sequence[Any]) -> list[pa.Array]:
-        """Return the columns of a query as bytes."""
+    def columns(
+        self, query: str, parameters: Sequence[Any], max_bytes: int = 1 << 62, row_bytes: int = 0
+    ) -> list[pa.Array]:
+        """Return the columns of a query as bytes.
+
+        What was sent and `row_bytes` for each row may not be more than `max_bytes`: else an error, before all is here.
+        """
         with self.cursor() as cursor:
             text = cursor.mogrify(query, tuple(parameters))
         self._execute_command(COMMAND.COM_QUERY, text)
         result = _ColumnsResult(self)
+        result.max_bytes, result.row_bytes = max_bytes, row_bytes
         result.read()
         return result.columns
 
@@ -82,6 +89,8 @@ class _ColumnsResult(MySQLResult):  # type: ignore[misc]
 
     columns: list[pa.Array]
     connection: Any
+    max_bytes: int
+    row_bytes: int
 
     def _read_rowdata_packet(self) -> None:
         received = _Bytes()
@@ -95,6 +104,10 @@ class _ColumnsResult(MySQLResult):  # type: ignore[misc]
                 if found < len(starts):
                     break
                 starts = np.concatenate([starts, np.empty(len(starts), dtype=np.int64)])
+            size_bytes = len(received.data) + found * self.row_bytes
+            if size_bytes > self.max_bytes:
+                self.connection._force_close()  # the server ends a query whose rows nobody takes
+                raise ResultTooLargeError(size_bytes)
         if after == mysql_rows.ERROR:
             self.connection._force_close()
             pymysql.err.raise_mysql_exception(received.data[at + mysql_rows.HEAD :].tobytes())

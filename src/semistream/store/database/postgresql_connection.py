@@ -64,7 +64,7 @@ def connect(address: DatabaseAddress) -> TimedConnection:
         "connect_timeout": max(1, math.ceil(address.connect_seconds)),
         "application_name": "semistream",
         "client_encoding": "UTF8",
-        "options": "-c default_transaction_read_only=on -c TimeZone=UTC",
+        "options": "-c default_transaction_read_only=on -c TimeZone=UTC -c jit=off",
     }
     if address.user is not None:
         settings["user"] = address.user

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.budget import format_bytes
-from semistream.core.errors import KeyTypeError, MasterNotFoundError, RowTooLargeError, UnknownColumnError
-from semistream.core.keys import KeyCodec
+from semistream.core.errors import KeyTypeError, RowTooLargeError
 from semistream.store.contract import Capabilities, MasterStore, PageSet
 from semistream.store.database.address import DatabaseAddress
-from semistream.store.database.contract import Column, Database, Description
+from semistream.store.database.contract import Database, Description, ResultTooLargeError
+from semistream.store.database.described_table import chosen_columns, key_codec, mean_row_bytes, sample
 from semistream.store.database.fences import FENCES, Fences
 from semistream.store.database.row_reader import DatabaseRowReader
 from semistream.store.found_rows import RowReader
@@ -22,8 +22,11 @@ from semistream.store.row_slices import RowSlices
 from semistream.store.rows_within import RowsWithin
 from semistream.store.sparse_index import SparseIndex
 
-_SAMPLE_ROWS = 200
 _SAMPLE_PAGES = 16
+_SAMPLE_ROW_BYTES = 1 << 16
+"""What rows of sampled pages may have, of which nothing is known yet."""
+_AS_SENT = 4
+"""Rows may take so many times more as they are sent than as they are held: booleans and small integers do."""
 _MARGIN_BYTES = 1 << 20
 """A read may bring so much more than twice what was announced before it is refused."""
 
@@ -35,16 +38,18 @@ class DatabaseStore(MasterStore):
     rows: a read that brings far more is an error that names the option `row_bytes`.
     """
 
-    def __init__(self, database: Database, address: DatabaseAddress, version: int, identity: str) -> None:
+    def __init__(
+        self, database: Database, described: Description, address: DatabaseAddress, version: int, identity: str
+    ) -> None:
         self._database = database
         self._address = address
         self._identity = identity
-        described = database.describe()
+        self.max_age_seconds = address.cache_seconds
         self._columns = described.columns
         self.schema = described.schema
         self.key = address.key
-        self._key = _checked_key(described, address)
-        self.codec = KeyCodec([self._key.type])
+        self._key = described.column(address.key[0])
+        self.codec = key_codec(described, address.key)
         self.version = version
         self.unique = described.unique
         self.capabilities = Capabilities(snapshot=False)
@@ -95,8 +100,8 @@ class DatabaseStore(MasterStore):
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:
         """Read ranges of pages; ranges that overlap or touch are read once, as one range."""
         lows, highs = self._fences.range_of(first_pages, last_pages)
-        rows, codes = self._read(*_united(first_pages, last_pages, lows, highs))
-        self._check_size(rows, first_pages, last_pages)
+        count = int((self._starts[last_pages + 1] - self._starts[first_pages]).sum())
+        rows, codes = self._read(*_united(first_pages, last_pages, lows, highs), count, self._fences.row_bytes)
         starts = np.searchsorted(codes, lows, side="left").astype(np.int64)
         sizes = np.searchsorted(codes, highs, side="right") - starts
         bounds = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
@@ -113,21 +118,43 @@ class DatabaseStore(MasterStore):
 
     def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader:
         """Return what asks for sets of keys, and only for these columns."""
-        for name in columns:
-            if name not in self.schema.names:
-                raise UnknownColumnError(f"The table {self._address.table_name!r} has no column {name!r}.")
-        chosen = [next(column for column in self._columns if column.name == name) for name in columns]
-        return DatabaseRowReader(self._database, self._key, chosen, self.codec, max_bytes, self._fences.row_bytes)
+        return DatabaseRowReader(
+            self._database,
+            [self._key],
+            chosen_columns(self._columns, columns, self._address.table_name),
+            self.codec,
+            table_name=self._address.table_name,
+            max_bytes=max_bytes,
+            row_bytes=self._fences.row_bytes,
+            connections=self._address.connections,
+        )
 
     def close(self) -> None:
         """Close connections that are not in use."""
         self._database.close()
 
-    def _read(self, lows: Int64Array, highs: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:
-        """Return the rows of ranges that do not overlap, sorted by code, and the codes."""
+    def _read(
+        self, lows: Int64Array, highs: Int64Array, count: int, row_bytes: int
+    ) -> tuple[pa.RecordBatch, Int64Array]:
+        """Return the rows of ranges that do not overlap, sorted by code, and the codes.
+
+        About `count` rows of `row_bytes` are expected; far more is an error, before it is here.
+        """
         if not len(lows):
             return pa.RecordBatch.from_pylist([], self.schema), np.empty(0, dtype=np.int64)
-        rows = self._database.in_ranges(self._key, self._columns, lows, highs)
+        announced = count * row_bytes
+        limit = 2 * announced + _MARGIN_BYTES
+        try:
+            rows = self._database.in_ranges(self._key, self._columns, lows, highs, _AS_SENT * limit)
+            taken, needed = rows.nbytes, -(-rows.nbytes // max(1, rows.num_rows))
+        except ResultTooLargeError as error:
+            taken, needed = error.size_bytes, -(-error.size_bytes // max(1, count))
+        if taken > limit:
+            raise RowTooLargeError(
+                f"Rows of the table {self._address.table_name!r} take {format_bytes(taken)} where "
+                f"{format_bytes(announced)} were expected from a sample: give row_bytes={needed} or more in its "
+                f"address."
+            )
         codes = self._codes_of(rows.column(self.schema.get_field_index(self._key.name)))
         if (codes[1:] < codes[:-1]).any():
             order = np.argsort(codes, kind="stable")
@@ -143,21 +170,11 @@ class DatabaseStore(MasterStore):
             )
         return encoded.codes
 
-    def _check_size(self, rows: pa.RecordBatch, first_pages: Int64Array, last_pages: Int64Array) -> None:
-        announced = self.ranges_bytes(first_pages, last_pages)
-        if rows.nbytes <= 2 * announced + _MARGIN_BYTES:
-            return
-        needed = -(-rows.nbytes // max(1, rows.num_rows))
-        raise RowTooLargeError(
-            f"Rows of the table {self._address.table_name!r} take {format_bytes(rows.nbytes)} where "
-            f"{format_bytes(announced)} were expected from a sample: give row_bytes={needed} or more in its address."
-        )
-
     def _found_fences(self) -> Fences:
         began = time.monotonic()
-        ends = self._database.ends(self._key, self._columns, _SAMPLE_ROWS)
+        ends = sample(self._database, self._key, self._columns, self._address.table_name)
         self._codes_of(ends.column(self._key.name))  # so that a key that is too high is refused
-        row_bytes = self._address.row_bytes or _row_bytes(ends)
+        row_bytes = self._address.row_bytes or mean_row_bytes(ends)
         step = max(1, self._address.page_bytes // row_bytes)
         count = self._database.row_count(self._key)
         first_keys = self._database.every(self._key, step) if count else pa.array([], self._key.type)
@@ -174,40 +191,10 @@ class DatabaseStore(MasterStore):
         """Return the fences with the largest mean size of a row on some pages from everywhere."""
         pages = np.unique(np.linspace(0, len(fences.first_codes) - 1, _SAMPLE_PAGES).astype(np.int64))
         largest = fences.row_bytes
-        for low, high in zip(*fences.range_of(pages, pages), strict=True):
-            rows, _ = self._read(np.array([low]), np.array([high]))
-            largest = max(largest, _row_bytes(rows))
+        for page, low, high in zip(pages, *fences.range_of(pages, pages), strict=True):
+            rows, _ = self._read(np.array([low]), np.array([high]), int(fences.rows[page]), _SAMPLE_ROW_BYTES)
+            largest = max(largest, mean_row_bytes(rows))
         return Fences(fences.first_codes, fences.rows, largest, fences.made, fences.took_seconds)
-
-
-def _row_bytes(rows: pa.RecordBatch) -> int:
-    return max(1, -(-rows.nbytes // rows.num_rows)) if rows.num_rows else 64
-
-
-def _checked_key(described: Description, address: DatabaseAddress) -> Column:
-    """Return the key column, or raise an error if it cannot be the key of pages."""
-    name, names = address.table_name, [column.name for column in described.columns]
-    for key in address.key:
-        if key not in names:
-            raise MasterNotFoundError(f"The table {name!r} has no column {key!r}: name its key column by key=.")
-    key_column = described.column(address.key[0])
-    if len(address.key) > 1 or not KeyCodec([key_column.type]).exact or not _is_ordered(key_column.type):
-        kinds = ", ".join(f"{key} ({described.column(key).declared})" for key in address.key)
-        raise KeyTypeError(
-            f"The key of the table {name!r} is {kinds}, and only one column of integers, dates or timestamps can be "
-            f"the key of a table that is read in its database: copy it with MasterTable.build, and use the copy."
-        )
-    if not described.indexed:
-        raise KeyTypeError(
-            f"The table {name!r} has no index on {address.key[0]!r}, so that each look-up would read all of it: "
-            f"create an index, or copy it with MasterTable.build."
-        )
-    return key_column
-
-
-def _is_ordered(data_type: pa.DataType) -> bool:
-    types = pa.types
-    return bool(types.is_integer(data_type) or types.is_date(data_type) or types.is_timestamp(data_type))
 
 
 def _united(

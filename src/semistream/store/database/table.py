@@ -9,6 +9,8 @@ from collections.abc import Callable
 from semistream.store.contract import MasterStore, StoredTable
 from semistream.store.database.address import DatabaseAddress, parse_address
 from semistream.store.database.contract import Database
+from semistream.store.database.described_table import check_key, is_ordered
+from semistream.store.database.keyed_store import KeyedDatabaseStore
 from semistream.store.database.store import DatabaseStore
 
 _PROCESS = uuid.uuid4().hex
@@ -33,8 +35,12 @@ class DatabaseTable(StoredTable):
 
     def open(self, version: int | None = None, *, direct: bool = False) -> MasterStore:  # noqa: ARG002
         """Return a store of the rows of the moment, whatever version is named."""
-        current = self.current_version()
-        return DatabaseStore(_database(self._address), self._address, current, self._identity_of(current))
+        current, address = self.current_version(), self._address
+        database = _database(address)
+        described = database.describe()
+        check_key(database, described, address)
+        kind = DatabaseStore if is_ordered(described, address.key) else KeyedDatabaseStore
+        return kind(database, described, address, current, self._identity_of(current))
 
     def identity(self, version: int) -> str:  # noqa: ARG002
         """Return that of the moment, since no other version can be shown."""
