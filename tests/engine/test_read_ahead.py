@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from semistream.core.clock import ModelClock, WallClock
 from semistream.core.costs import SSD
+from semistream.core.measured_costs import MeasuredCosts
 from semistream.core.stats import JoinStats
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
-from semistream.core.measured_costs import MeasuredCosts
 from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.store.contract import MasterStore, PageSet
