@@ -7,7 +7,7 @@ SPARK_VENV = .venv-spark-$(PYSPARK)
 SPARK_STAMP = $(SPARK_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers demo test soak test-slow test-spark test-cluster lint clean
+.PHONY: help install servers demo demo-cluster test soak test-slow test-spark test-cluster lint clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,11 @@ servers: install ## Install the servers that tests start on loopback, as far as 
 
 demo: install ## Enrich generated sales on Spark for a minute and prove the result; needs Java 17
 	$(BIN)/semistream demo
+
+demo-cluster: install ## Enrich a stream on a cluster whose nodes share no folder, from a table in S3; needs make servers
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/kernels $(BIN)/semistream warmup
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/kernels $(BIN)/python scripts/standalone_cluster.py --apart -- \
+		$(CURDIR)/$(BIN)/python $(CURDIR)/examples/cluster/enrich_from_s3.py
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -21,10 +21,11 @@ for other in "${own%/*}"/*/; do
     [ "${other%/}" = "$own" ] || mount -t tmpfs -o size=4k,mode=0500 none "${other%/}"
 done
 mount -t tmpfs none /dev/shm
-while read -r _ point kind options _; do
+while read -r _ escaped kind options _; do
+    point=$(printf %b "$escaped")
     case "$kind:$point:$options" in
         proc:*|sysfs:*|cgroup*|dev*|mqueue:*|*:/dev/shm:*|*:"$own":*|*:ro,*) ;;
-        *) mount -o remount,bind,ro "$(printf %b "$point")" ;;
+        *) mount -o remount,bind,ro "$point" ;;
     esac
 done < /proc/self/mounts
 cd "$own"

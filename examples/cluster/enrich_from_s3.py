@@ -3,8 +3,9 @@
     make demo-cluster
 
 starts such a cluster on this machine (scripts/standalone_cluster.py --apart) and runs this program as its driver. The
-executors write the table straight to S3, and read its pages there; keys are in ~/.aws of each node. In the end every
-node is asked what it has on its disk, and the rows are compared with a batch join of Spark.
+executors write the table straight to S3 and read its pages there, and each keeps those that it needs often on its own
+disk (`disk="2GB"`); keys are in ~/.aws of each node. The rows are compared with a batch join of Spark, and in the end
+every node is asked what it has on its disk.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +26,8 @@ SALES_PER_BATCH = 20_000
 TABLE = "s3://lake/products"
 TABLE_FILES = (b"SSPAGES\0", b"SSINDEX\0")
 """What the files of a master table begin with."""
+TIER = "semistream-tier-"
+"""How the folder with the tier is called, in Spark's folder for local files."""
 
 
 def main() -> None:
@@ -38,18 +42,20 @@ def main() -> None:
     print(f"The executors wrote {about['rows']:,} products to {TABLE} in {time.monotonic() - began:.1f} s.")
 
     stream = spark.readStream.format("rate-micro-batch").options(rowsPerBatch=SALES_PER_BATCH, numPartitions=2).load()
-    enriched = ss.enrich(sales(stream), table, on="product_id", how="left", memory="64MB")
+    enriched = ss.enrich(sales(stream), table, on="product_id", how="left", memory="64MB", disk="2GB")
     query = enriched.writeStream.format("memory").queryName("enriched").start()
     while query.isActive and (query.lastProgress is None or query.lastProgress.batchId < BATCHES):
         time.sleep(0.1)
     seconds = [progress.batchDuration / 1000 for progress in query.recentProgress[2:]]
-    query.stop()
     if query.exception() is not None:
         raise SystemExit(str(query.exception()))
+    spark.sparkContext.setLogLevel("FATAL")  # a micro-batch that is cut off by the stop is an error in Spark's log
+    query.stop()
     written = spark.table("enriched")
     count = check_equal(written, joined(spark, written.count(), version=1))
-    print(f"{count:,} sales were enriched, {SALES_PER_BATCH:,} a micro-batch, {sorted(seconds)[len(seconds) // 2]:.2f} s")
-    print("each; they are equal to a batch join of Spark.")
+    typical = sorted(seconds)[len(seconds) // 2]
+    print(f"{count:,} sales were enriched, {SALES_PER_BATCH:,} in a micro-batch of {typical:.2f} s.")
+    print("They are equal to a batch join of Spark.")
 
     table.merge(products(spark, version=2).where("product_id % 100 = 1"))
     again = ss.enrich(sales(spark.range(SALES_PER_BATCH).toDF("value")), table, on="product_id", how="left")
@@ -58,8 +64,9 @@ def main() -> None:
 
     for found in look_at_nodes(spark, marker):
         assert not found["sees_driver"], "this node can see a file of the driver"
-        assert found["table_files"] == 0, "there are files of the table on this node"
-        print(f"The node at {found['home']} sees no file of the driver, and has no file of the table.")
+        assert not found["table_files"], f"files of the table are on this node: {found['table_files']}"
+        print(f"{found['node']} sees no file of the driver and has no file of the table; its tier has", end=" ")
+        print(f"{found['tier_bytes'] / 1e6:.1f} MB.")
     spark.stop()
 
 
@@ -113,18 +120,24 @@ def check_equal(found: DataFrame, expected: DataFrame) -> int:
     return int(rows.num_rows)
 
 
-def look_at_nodes(spark: SparkSession, marker: Path) -> list[dict[str, object]]:
+def look_at_nodes(spark: SparkSession, marker: Path) -> list[dict[str, Any]]:
     """Return what each node sees: one task on each of them, at the same time."""
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             pass
         node = Path.home().parent
-        table_files = [path for path in node.rglob("*") if path.is_file() and is_of_table(path)]
-        found = {"home": str(Path.home()), "sees_driver": marker.exists(), "table_files": len(table_files)}
+        files = [path for path in node.rglob("*") if path.is_file()]
+        tier = [path for path in files if any(folder.name.startswith(TIER) for folder in path.parents)]
+        found = {
+            "node": node.name,
+            "sees_driver": marker.exists(),
+            "table_files": [str(path) for path in files if path not in tier and is_of_table(path)],
+            "tier_bytes": sum(512 * path.stat().st_blocks for path in tier),
+        }
         yield pa.RecordBatch.from_pylist([found])
 
-    schema = "home string, sees_driver boolean, table_files long"
+    schema = "node string, sees_driver boolean, table_files array<string>, tier_bytes long"
     return spark.range(2, numPartitions=2).mapInArrow(look, schema, barrier=True).toArrow().to_pylist()
 
 

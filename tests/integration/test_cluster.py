@@ -17,6 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from semistream.store.paged.format.layout import INDEX_MAGIC, PAGES_MAGIC, belongs_to_a_table
+from servers.server_process import left_out
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+import s3_server
+import separate_nodes
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +81,26 @@ def test_a_cluster_that_is_terminated_ends_its_command_and_leaves_no_process(tmp
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 128 + signal.SIGTERM
+    assert processes_in(folder) == []
+
+
+def test_nodes_that_share_no_folder_enrich_a_stream_from_a_table_in_s3(tmp_path: Path) -> None:
+    reason = separate_nodes.why_not() or (None if s3_server.installed() else "moto is not installed: `make servers`.")
+    if reason is not None:
+        left_out(reason)
+    folder = tmp_path / "cluster"
+    process = started(folder, sys.executable, str(ROOT / "examples" / "cluster" / "enrich_from_s3.py"), apart=True)
+    output, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+    assert process.returncode == 0, f"{output}\n{errors[-6000:]}"
+    assert output.count("equal to a batch join") == 2
+    assert "worker-1 sees no file of the driver and has no file of the table; its tier has" in output
+    assert "worker-2 sees no file of the driver and has no file of the table; its tier has" in output
+    files = [path for path in (folder / "nodes").rglob("*") if path.is_file()]
+    of_table = [path for path in files if path.read_bytes()[:8] in (PAGES_MAGIC, INDEX_MAGIC)]
+    assert [path for path in of_table if "semistream-tier-" not in str(path)] == []
+    assert [path for path in files if belongs_to_a_table(path.name)] == []
+    written = {path.relative_to(folder / "nodes").parts[0] for path in files}
+    assert {"driver", "worker-1", "worker-2"} <= written
     assert processes_in(folder) == []
 
 
@@ -139,9 +167,10 @@ def submitted(master: str, folder: Path, scratch: Path) -> subprocess.CompletedP
     )
 
 
-def started(folder: Path, *command: str) -> subprocess.Popen[str]:
+def started(folder: Path, *command: str, apart: bool = False) -> subprocess.Popen[str]:
     """Start a command on a new cluster whose files lie in the folder."""
-    whole = [sys.executable, "-W", "error", str(SCRIPT), "--folder", str(folder), "--", *command]
+    nodes = ["--apart"] if apart else []
+    whole = [sys.executable, "-W", "error", str(SCRIPT), *nodes, "--folder", str(folder), "--", *command]
     return subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

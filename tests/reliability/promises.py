@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import corruption
 import file_operations
+import killed_refreshes
 import memory
 import real_signals
 import worker_memory
@@ -21,6 +22,7 @@ PROMISES: dict[str, Promise] = {
         real_signals.PROMISE,
         corruption.PROMISE,
         writers_and_readers.PROMISE,
+        killed_refreshes.PROMISE,
         memory.PROMISE,
         worker_memory.PROMISE,
         EXACTLY_ONCE,

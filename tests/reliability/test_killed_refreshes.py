@@ -9,12 +9,31 @@ from pathlib import Path
 
 import pytest
 from changing_source import ChangingSource
+from killed_refreshes import Products, kill_refreshes
 from table_commands import content
 from watched_system import WAYS, CountingSystem, FailingSystem, HastySystem, Killed
 
 from semistream.core.errors import SemistreamError
 from semistream.core.file_system import installed
 from semistream.master_table import MasterTable
+from servers.postgresql import PostgresqlServer
+from servers.s3 import S3Server
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_mirror_of_postgresql_whose_refreshes_are_killed_equals_its_table(
+    postgresql: PostgresqlServer, tmp_path: Path, kills: int
+) -> None:
+    products = Products(postgresql, f"killed_{kills}")
+    assert kill_refreshes(tmp_path / "mirror", products, seed=kills, kills=kills)["kills"] == kills
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_mirror_in_s3_whose_refreshes_are_killed_equals_its_table(
+    postgresql: PostgresqlServer, s3: S3Server, kills: int
+) -> None:
+    products = Products(postgresql, f"killed_s3_{kills}")
+    assert kill_refreshes(s3.address("mirror"), products, seed=kills, kills=kills)["kills"] == kills
 
 
 @pytest.mark.parametrize("way", WAYS)
