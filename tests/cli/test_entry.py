@@ -175,6 +175,15 @@ def test_help_shows_arguments_and_values_by_plain_names(command: list[str]) -> N
         assert word not in shown, word
 
 
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_help_says_defaults_in_one_piece_and_in_words(monkeypatch: pytest.MonkeyPatch, width: str) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    shown = succeed("advise", "--help")
+    assert "[default: 16MB,64MB,256MB]" in shown
+    assert "[default: 1,000,000; at least 1]" in shown
+    assert "\n  PATH  The directory" in succeed("master", "info", "--help")
+
+
 @pytest.mark.parametrize("group", [[], ["master"], ["lab"]])
 def test_the_list_of_commands_has_whole_sentences(group: list[str]) -> None:
     listed = succeed(*group, "--help").partition("Commands:")[2]

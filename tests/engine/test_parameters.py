@@ -38,9 +38,9 @@ def test_a_whole_number_is_an_int_whichever_way_it_is_written(given: float) -> N
     [
         (AGE, 0.5, "The parameter 'age' must be true or false, but is 0.5."),
         (AGE, "yes", "The parameter 'age' must be true or false, but is 'yes'."),
-        (PARTS, 2.5, "The parameter 'parts' must be a whole number from 1 to 1e+12, but is 2.5."),
-        (PARTS, 0, "The parameter 'parts' must be a whole number from 1 to 1e+12, but is 0."),
-        (PARTS, math.inf, "The parameter 'parts' must be a whole number from 1 to 1e+12, but is inf."),
+        (PARTS, 2.5, "The parameter 'parts' must be a whole number from 1 to 1,000,000,000,000, but is 2.5."),
+        (PARTS, 0, "The parameter 'parts' must be a whole number from 1 to 1,000,000,000,000, but is 0."),
+        (PARTS, math.inf, "The parameter 'parts' must be a whole number from 1 to 1,000,000,000,000, but is inf."),
         (SHARE, 5, "The parameter 'share' must be from 0.001 to 1, but is 5."),
         (SHARE, True, "The parameter 'share' must be from 0.001 to 1, but is True."),
         (SHARE, math.nan, "The parameter 'share' must be from 0.001 to 1, but is nan."),

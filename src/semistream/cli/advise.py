@@ -91,7 +91,7 @@ _LITTLE_KNOWN = 0.1
 
 
 def _show(advice: Sequence[Advice], sample_rows: int) -> None:
-    from semistream.cli.rendering import console, plain_table
+    from semistream.cli.rendering import console, plain_table, say
     from semistream.core.budget import format_bytes
 
     table = plain_table()
@@ -106,9 +106,9 @@ def _show(advice: Sequence[Advice], sample_rows: int) -> None:
             f"{each.warm_rows:,} rows",
         )
     out = console()
-    out.print(f"Rows answered without a read, predicted from {sample_rows:,} rows of the stream:", soft_wrap=True)
+    say(f"Rows answered without a read, predicted from {sample_rows:,} rows of the stream:", out)
     out.print()
     out.print(table)
     if advice[0].sampled_rate < _LITTLE_KNOWN:
         out.print()
-        out.print("Few keys repeat in the sample, so most of this is extrapolated: a longer sample says more.")
+        say("Few keys repeat in the sample, so most of this is extrapolated: a longer sample says more.", out)

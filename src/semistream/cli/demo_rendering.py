@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from semistream.cli.rendering import console, is_plain
+from semistream.cli.rendering import console, is_plain, say
 
 if TYPE_CHECKING:
     from semistream.demo import DemoFolder, DemoSettings, DemoSummary, Proof
@@ -50,7 +50,7 @@ def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
     out.print(facts)
     out.print()
     mark, colour = ("+" if is_plain(out) else "✓", "green") if proof.holds else ("!" if is_plain(out) else "✗", "red")
-    out.print(f"[{colour}]{mark}[/] {escape(proof.sentence)}", soft_wrap=True)
+    say(f"[{colour}]{mark}[/] {escape(proof.sentence)}", out)
     out.print()
     places = Table.grid(padding=(0, 2))
     places.add_column(style="dim", no_wrap=True)

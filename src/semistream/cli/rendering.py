@@ -30,6 +30,12 @@ def console() -> Console:
     return Console(highlight=False, width=_WIDTH_OF_A_FILE)
 
 
+def say(sentence: str, out: Console | None = None) -> None:
+    """Print a sentence: on a terminal it breaks between words, elsewhere it is one line."""
+    out = out or console()
+    out.print(sentence, soft_wrap=not out.is_terminal)
+
+
 def is_plain(out: Console) -> bool:
     """Say whether only ASCII can be shown."""
     return not out.encoding.lower().startswith("utf")
@@ -73,10 +79,9 @@ def show_parameters(recipe: Recipe) -> None:
 
 def show_built(table: dict[str, Any]) -> None:
     """Print what was built."""
-    console().print(
+    say(
         f"Built version {table['version']} of {escape(table['path'])}: {_rows(table['rows'])} in "
-        f"{table['pages']:,} pages, {format_bytes(table['bytes'])}.",
-        soft_wrap=True,
+        f"{table['pages']:,} pages, {format_bytes(table['bytes'])}."
     )
 
 
@@ -89,7 +94,7 @@ def show_merged(table: dict[str, Any], before: int) -> None:
             f"Merged into version {table['version']} of {escape(table['path'])}: {_rows(table['rows'])} in "
             f"{table['pages']:,} pages; version {before} stays readable until it is vacuumed."
         )
-    console().print(text, soft_wrap=True)
+    say(text)
 
 
 def show_refreshed(path: str, done: Refreshed) -> None:
@@ -97,17 +102,17 @@ def show_refreshed(path: str, done: Refreshed) -> None:
     out = console()
     shown = escape(path)
     if not done.changed:
-        out.print(f"Nothing has changed: {shown} stays at version {done.version}.", soft_wrap=True)
+        say(f"Nothing has changed: {shown} stays at version {done.version}.", out)
         return
     rows = f"{_rows(done.rows_upserted)} inserted or replaced, {_rows(done.rows_deleted)} deleted"
-    out.print(
+    say(
         f"Refreshed {shown} to version {done.version}: {rows}, {format_bytes(done.bytes_written)} written in "
         f"{done.seconds:.1f} seconds.",
-        soft_wrap=True,
+        out,
     )
     if done.columns_added:
         added = escape(", ".join(done.columns_added))
-        out.print(f"The source has gained the columns {added}: all rows were written anew.", soft_wrap=True)
+        say(f"The source has gained the columns {added}: all rows were written anew.", out)
 
 
 def show_compacted(after: dict[str, Any], before: dict[str, Any]) -> None:
@@ -120,7 +125,7 @@ def show_compacted(after: dict[str, Any], before: dict[str, Any]) -> None:
             f"Compacted {len(before['files']) - 1} files into one as version {after['version']} of {path}: "
             f"{format_bytes(before['bytes'])} before, {format_bytes(after['bytes'])} now."
         )
-    console().print(text, soft_wrap=True)
+    say(text)
 
 
 def show_restored(table: dict[str, Any], restored: int) -> None:
@@ -130,7 +135,7 @@ def show_restored(table: dict[str, Any], restored: int) -> None:
         text = f"Nothing to do: version {restored} of {path} is current."
     else:
         text = f"Version {table['version']} of {path} has the {_rows(table['rows'])} of version {restored} again."
-    console().print(text, soft_wrap=True)
+    say(text)
 
 
 def show_info(about: dict[str, Any]) -> None:
@@ -139,10 +144,10 @@ def show_info(about: dict[str, Any]) -> None:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bold", no_wrap=True)
     facts.add_column(overflow="fold")
-    versions = ", ".join(map(str, about["versions"]))
+    others = [str(version) for version in about["versions"] if version != about["version"]]
     for name, value in (
         ("Master table", about["path"]),
-        ("Version", f"{about['version']} of {versions}"),
+        ("Version", f"{about['version']} (others: {', '.join(others)})" if others else str(about["version"])),
         ("Created", about["created"]),
         ("Key", f"{', '.join(about['key'])} ({'unique' if about['unique'] else 'not unique'})"),
         ("Duplicates", about["on_duplicate"]),
@@ -171,20 +176,18 @@ def show_info(about: dict[str, Any]) -> None:
         out.print(pins)
     for path in about["damaged_pins"]:
         out.print()
-        out.print(
+        say(
             f"[red]The pin {escape(path)} is damaged[/], and vacuum refuses to work: restore the file, or remove it, "
-            f"but "
-            f"then a replay of that batch sees the newest version.",
-            soft_wrap=True,
+            f"but then a replay of that batch sees the newest version.",
+            out,
         )
 
 
 def show_verified(path: str, checked: dict[str, int]) -> None:
     """Print what was checked."""
-    console().print(
+    say(
         f"Version {checked['version']} of {escape(path)} is sound: {checked['pages']:,} pages, "
-        f"{_rows(checked['rows'])}, {format_bytes(checked['bytes'])} checked.",
-        soft_wrap=True,
+        f"{_rows(checked['rows'])}, {format_bytes(checked['bytes'])} checked."
     )
 
 
@@ -193,11 +196,14 @@ def show_vacuumed(freed: dict[str, Any]) -> None:
     out = console()
     removed = len(freed["versions"])
     versions = "1 old version" if removed == 1 else f"{removed} old versions"
-    out.print(f"Removed {versions} and {format_bytes(freed['bytes'])}.", soft_wrap=True)
+    if removed or freed["bytes"]:
+        say(f"Removed {versions} and {format_bytes(freed['bytes'])}.", out)
+    else:
+        say("No old version can be removed.", out)
     for query in freed["queries"]:
-        out.print(f"Removed the pins of query {escape(query)}.", soft_wrap=True)
+        say(f"Removed the pins of query {escape(query)}.", out)
     for version, reasons in freed["reasons"].items():
-        out.print(f"Kept version {version}: {escape('; '.join(reasons))}.", soft_wrap=True)
+        say(f"Kept version {version}: {escape('; '.join(reasons))}.", out)
 
 
 def _described(source: dict[str, Any]) -> str:

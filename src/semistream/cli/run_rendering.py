@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from semistream.cli.rendering import console, plain_table
+from semistream.cli.rendering import console, plain_table, say
 from semistream.core.budget import format_bytes
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def show_checked(description: PipelineDescription, rows: DataFrame) -> None:
         columns.add_row(escape(column.name), escape(column.dataType.simpleString()))
     out.print(columns)
     out.print()
-    out.print(f"{escape(str(description.file))} is sound; nothing was started.", soft_wrap=True)
+    say(f"{escape(str(description.file))} is sound; nothing was started.", out)
 
 
 def show_totals(totals: RunTotals) -> None:
@@ -71,11 +71,10 @@ def show_totals(totals: RunTotals) -> None:
     rate = totals.rows_in / totals.seconds if totals.seconds else 0.0
     batches = "1 batch" if totals.batches == 1 else f"{totals.batches:,} batches"
     counts = totals.counts
-    console().print(
+    say(
         f"{totals.pipeline}: {totals.rows_in:,} rows in and {totals.rows_out:,} out in {batches} and "
         f"{totals.seconds:.1f} seconds ({_rate(rate)} a second); {counts.get('cache_hits', 0):,} from the cache, "
         f"{counts.get('read_hits', 0):,} by reads, {counts.get('absent', 0):,} absent.",
-        soft_wrap=True,
     )
     if totals.warning:
         _say(f"Warning: {totals.warning}")

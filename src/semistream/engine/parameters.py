@@ -79,7 +79,7 @@ class Parameter(ABC, Generic[Value]):
     @property
     def allowed(self) -> str:
         """What values it may have, in words."""
-        return f"from {self.low:g} to {self.high:g}"
+        return f"from {_plain(self.low)} to {_plain(self.high)}"
 
     @property
     def default_text(self) -> str:
@@ -109,7 +109,7 @@ class Whole(Parameter[int]):
     @property
     def allowed(self) -> str:
         """What values it may have, in words."""
-        return f"a whole number from {self.low:g} to {self.high:g}"
+        return f"a whole number from {_plain(self.low)} to {_plain(self.high)}"
 
     @property
     def default_text(self) -> str:
@@ -173,3 +173,7 @@ class Values:
     def is_given(self, parameter: Parameter[float]) -> bool:
         """Say whether a value was given; otherwise the default holds."""
         return parameter.name in self._given
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if float(number).is_integer() else f"{number:g}"

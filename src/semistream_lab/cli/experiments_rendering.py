@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from semistream.cli.json_output import Scalar
-from semistream.cli.rendering import console, plain_table
+from semistream.cli.rendering import console, plain_table, say
 from semistream_lab.experiments.plan import Plan
 from semistream_lab.experiments.report import Report
 from semistream_lab.experiments.running_points import Outcome
@@ -61,11 +61,11 @@ def show_outcome(outcome: Outcome, experiments: int, left_out: Sequence[str], fo
     reused = f", {outcome.reused:,} were finished before" if outcome.reused else ""
     failed = f", {len(outcome.failures):,} failed" if outcome.failures else ""
     out = console()
-    out.print(f"{what}, {outcome.points:,} points: {outcome.ran:,} run{reused}{failed}.", soft_wrap=True)
+    say(f"{what}, {outcome.points:,} points: {outcome.ran:,} run{reused}{failed}.", out)
     place = escape(shlex.quote(str(folder)))
     if outcome.failures:
-        out.print("Run the same command again to try the failed points once more.", soft_wrap=True)
-    out.print(f"Next: [cyan]semistream lab report {place}[/] draws the figures and judges the claims.", soft_wrap=True)
+        say("Run the same command again to try the failed points once more.", out)
+    say(f"Next: [cyan]semistream lab report {place}[/] draws the figures and judges the claims.", out)
 
 
 def show_report(report: Report) -> None:
@@ -75,12 +75,10 @@ def show_report(report: Report) -> None:
     out = console()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in report.verdicts.items())
     flips = f"{report.flips} of them {'changes' if report.flips == 1 else 'change'} with a cost constant"
-    out.print(f"{_counted(report.experiments)}; claims: {counts}; {flips}.", soft_wrap=True)
+    say(f"{_counted(report.experiments)}; claims: {counts}; {flips}.", out)
     if report.missing:
-        out.print(f"{report.missing:,} points have not been run yet.", soft_wrap=True)
-    out.print(
-        f"The page is {escape(str(report.page))}; figures, claims.json and results.json are beside it.", soft_wrap=True
-    )
+        say(f"{report.missing:,} points have not been run yet.", out)
+    say(f"The page is {escape(str(report.page))}; figures, claims.json and results.json are beside it.", out)
 
 
 def _counted(experiments: int) -> str:
