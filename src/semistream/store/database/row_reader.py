@@ -90,14 +90,15 @@ class DatabaseRowReader(RowReader):
         taken: list[list[pa.Array]] = [[] for _ in self._columns]
         sizes: list[Int64Array] = []
         held_bytes = done = 0
-        while done < len(codes) and (not done or held_bytes + self._query_bytes <= self._max_bytes):
-            before = done
-            for last, rows in self._round(ask, done, len(codes), self._max_bytes - held_bytes):
+        is_full = False
+        while done < len(codes) and not is_full:
+            answered, is_full = self._round(ask, done, len(codes), self._max_bytes - held_bytes)
+            for last, rows in answered:
                 sizes.append(self._in_order(rows, codes[done:last], taken))
                 held_bytes += rows.nbytes
                 done = last
-            if done == before:
-                break
+            answered.clear()
+            is_full |= held_bytes + self._query_bytes > self._max_bytes
         bounds = np.concatenate(([0], np.cumsum(np.concatenate(sizes)))).astype(np.int64)
         del rows
         columns = []
@@ -106,15 +107,20 @@ class DatabaseRowReader(RowReader):
             arrays.clear()
         return FoundRows(bounds, tuple(columns), done)
 
-    def _round(self, ask: _Ask, first: int, end: int, room_bytes: int) -> list[tuple[int, pa.RecordBatch]]:
-        """Ask some queries side by side; return the rows of the first of them that fit, and where each ends."""
+    def _round(
+        self, ask: _Ask, first: int, end: int, room_bytes: int
+    ) -> tuple[list[tuple[int, pa.RecordBatch]], bool]:
+        """Ask some queries side by side; return where each ends and its rows, up to the first that brings too much.
+
+        And whether that is a single key, for whose rows there is no room now.
+        """
         queries = max(1, min(self._connections, room_bytes // self._query_bytes))
         expected = int(_MARGIN * self._query_bytes / self._row_bytes)
         step = max(1, min(self._step, expected, max(_MIN_KEYS, -(-(end - first) // queries))))
         lasts = [min(end, start + step) for start in range(first, end, step)][:queries]
         answers = self._side_by_side(ask, [first, *lasts[:-1]], lasts)
         self.read_requests += len(answers)
-        taken = []
+        taken: list[tuple[int, pa.RecordBatch]] = []
         for start, last, answer in zip([first, *lasts[:-1]], lasts, answers, strict=True):
             rows = answer
             if isinstance(rows, ResultTooLargeError):
@@ -123,7 +129,7 @@ class DatabaseRowReader(RowReader):
                     break
                 rows = self._of_one_key(ask, start, room_bytes, is_first=not start)
                 if rows is None:
-                    break
+                    return taken, True
             else:
                 self._step = min(_MAX_KEYS, _MORE * max(step, self._step))
                 if rows.num_rows:
@@ -131,7 +137,7 @@ class DatabaseRowReader(RowReader):
             self.bytes_read += rows.nbytes
             room_bytes -= rows.nbytes
             taken.append((last, rows))
-        return taken
+        return taken, False
 
     def _side_by_side(
         self, ask: _Ask, firsts: Sequence[int], lasts: Sequence[int]

@@ -1,0 +1,98 @@
+"""Joins with tables of real databases are those of a reference, within their memory."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from database_rows import Server, opened, rows_by_pages
+
+import semistream as ss
+from semistream.algorithms.registry import ALGORITHMS
+from semistream.core.errors import (
+    RowTooLargeError,
+)
+from semistream.testing import assert_same_rows, joined_rows, reference_join
+from servers.postgresql import PostgresqlServer
+
+
+def test_rows_far_larger_than_the_sample_are_an_error_that_names_the_option(server: Server) -> None:
+    rows = pa.table({"id": range(1000), "t": ["x" * (4000 if 500 <= n < 1000 else 1) for n in range(1000)]})
+    server.load("fat", rows, {"id": "bigint", "t": "text"})
+    with opened(server, "fat", row_bytes=10) as store, pytest.raises(RowTooLargeError, match=r"row_bytes=\d+"):
+        rows_by_pages(store)
+    with opened(server, "fat") as store:
+        assert rows_by_pages(store) == rows.to_pylist()
+
+
+def test_a_look_up_keeps_to_its_memory_and_says_how_far_it_came(server: Server) -> None:
+    rows = pa.table({"id": range(400), "t": ["x" * 2000] * 400})
+    server.load("fat", rows, {"id": "bigint", "t": "text"})
+    with opened(server, "fat", row_bytes=10) as store:
+        reader = store.row_reader(["t"], 50_000)
+        assert reader is not None
+        codes, done = np.arange(-3, 410), 0
+        looks = 0
+        while done < len(codes):
+            rest = codes[done:]
+            found = reader.look_up(rest, store.locate(rest))
+            assert found.code_count >= 1
+            assert int(found.bounds[-1]) <= 52
+            done += found.code_count
+            looks += 1
+        assert looks >= 8
+        assert reader.read_requests >= looks
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_joins_with_a_table_of_postgresql(postgresql: PostgresqlServer, algorithm: str) -> None:
+    random = np.random.default_rng(3)
+    master = pa.table(
+        {"id": np.arange(0, 4000, 2), "name": [f"product {n}" for n in range(2000)], "n": np.arange(2000)}
+    )
+    if algorithm == next(iter(ALGORITHMS)):
+        postgresql.load("joined", master, {"id": "bigint", "name": "text", "n": "bigint"}, more=", UNIQUE (id)")
+    stream = pa.table(
+        {"id": 2 * np.minimum(random.zipf(1.3, 3000), 2200) + (random.random(3000) < 0.05), "row": np.arange(3000)}
+    )
+    joined = ss.join(
+        stream, postgresql.address("joined", page_bytes=2048), on="id", how="left", algorithm=algorithm, memory="1MB"
+    )
+    assert_same_rows(joined_rows(joined.read_all()), reference_join(stream, master, on={"id": "id"}, how="left"))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))])
+def test_joins_of_random_tables_are_those_of_the_reference(server: Server, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 600))
+
+    def some(values: Any, data_type: pa.DataType) -> pa.Array:
+        chosen = [None if random.random() < 0.2 else value for value in values]
+        integers = (
+            [None if value is None else int(value) for value in chosen] if pa.types.is_temporal(data_type) else chosen
+        )
+        return pa.array(integers, data_type)
+
+    master = pa.table(
+        {
+            "id": pa.array(random.integers(-300, 300, count), pa.int64()),
+            "i": some(random.integers(-(2**31), 2**31, count), pa.int32()),
+            "d": some(random.normal(size=count), pa.float64()),
+            "t": some(("é" * int(n) for n in random.integers(0, 50, count)), pa.string()),
+            "p": some(
+                (Decimal(int(n)).scaleb(-2) for n in random.integers(-(10**9), 10**9, count)), pa.decimal128(12, 2)
+            ),
+            "day": some(random.integers(-100_000, 100_000, count).astype(np.int32), pa.date32()),
+            "at": some(random.integers(-(10**15), 10**15, count), pa.timestamp("us")),
+        }
+    )
+    types = {"id": "bigint", "i": "int", "d": "double precision", "t": "text", "p": "decimal(12, 2)", "day": "date"}
+    types["at"] = "timestamp" if isinstance(server, PostgresqlServer) else "datetime(6)"
+    server.load("random_rows", master, types)
+    stream = pa.table({"id": pa.array(random.integers(-350, 350, 2000), pa.int64(), mask=random.random(2000) < 0.1)})
+    for how in ("inner", "left", "semi", "anti"):
+        joined = ss.join(stream, server.address("random_rows", page_bytes=1000), on="id", how=how, memory="2MB")
+        assert_same_rows(joined_rows(joined.read_all()), reference_join(stream, master, on={"id": "id"}, how=how))
