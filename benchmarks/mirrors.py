@@ -36,6 +36,7 @@ from servers import postgresql
 
 WORDS = "'of a product that is described by some words, of which there are many'"
 BATCH_ROWS = 10_000
+EVERY = "500 milliseconds"
 
 
 class Products:
@@ -98,17 +99,6 @@ def sales(spark: SparkSession, rows: int) -> DataFrame:
     return stream.selectExpr("value AS sale_id", f"pmod({rank} * 2654435761, {rows}) AS id")
 
 
-class Written:
-    """The rows of each micro-batch, in memory."""
-
-    def __init__(self) -> None:
-        self.batches: dict[int, pa.Table] = {}
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        """Keep the rows of a micro-batch."""
-        self.batches[batch] = frame.toArrow()
-
-
 def measure_stream(spark: SparkSession, products: Products, mirror: ss.MasterTable, refreshes: int) -> None:
     """Run a stream beside refreshes, and print how long micro-batches took and whether all were right."""
     stamps = np.zeros(products.rows, dtype=np.int64)
@@ -117,10 +107,10 @@ def measure_stream(spark: SparkSession, products: Products, mirror: ss.MasterTab
     # What earlier refreshes have changed.
     for stamp in range(1, products.stamp + 1):
         stamps[random.Random(stamp).sample(range(products.rows), 10_000)] = stamp
-    written, changes, spans = Written(), {version: (np.zeros(0, dtype=np.int64), 0)}, []
+    changes, spans = {version: (np.zeros(0, dtype=np.int64), 0)}, []
     enriched = ss.enrich(sales(spark, products.rows), mirror, on="id", columns=["stamp"], memory="64MB")
-    query = enriched.writeStream.foreachBatch(written).start()
-    while len(written.batches) < 20:
+    query = enriched.writeStream.format("memory").queryName("written").trigger(processingTime=EVERY).start()
+    while query.lastProgress is None or query.lastProgress.batchId < 20:
         time.sleep(0.1)
 
     def refresh() -> None:
@@ -137,10 +127,11 @@ def measure_stream(spark: SparkSession, products: Products, mirror: ss.MasterTab
     thread.join()
     time.sleep(2)
     progresses = [progress for progress in query.recentProgress if progress.batchId >= 10]
-    spark.sparkContext.setLogLevel("FATAL")
+    assert query.isActive, "the query has ended"
+    spark.sparkContext.setLogLevel("FATAL")  # a micro-batch that is cut off by the stop is an error in Spark's log
     query.stop()
     _report(progresses, spans)
-    _check(progresses, written, changes, stamps)
+    _check(progresses, spark.table("written").toArrow(), changes, stamps)
 
 
 def _report(progresses: list[Any], spans: list[tuple[float, float]]) -> None:
@@ -164,7 +155,7 @@ def _report(progresses: list[Any], spans: list[tuple[float, float]]) -> None:
 
 
 def _check(
-    progresses: list[Any], written: Written, changes: dict[int, tuple[np.ndarray[Any, Any], int]], stamps: Any
+    progresses: list[Any], written: pa.Table, changes: dict[int, tuple[np.ndarray[Any, Any], int]], stamps: Any
 ) -> None:
     """Compare every micro-batch with the table of the version that it was joined with."""
     versions = {
@@ -172,6 +163,10 @@ def _check(
         for progress in progresses
         for counted in of_progress(progress.observedMetrics)
     }
+    written = written.sort_by("sale_id")
+    # Sales are numbered through, so that each micro-batch has a range of numbers.
+    assert (written["sale_id"].to_numpy() == np.arange(written.num_rows)).all(), "a sale is missing, or there twice"
+    ids, found = written["id"].to_numpy(), written["stamp"].to_numpy()
     checked, at = 0, min(changes)
     for batch, version in sorted(versions.items()):
         while at < version:
@@ -179,9 +174,8 @@ def _check(
             keys, stamp = changes[at]
             stamps[keys] = stamp
         assert at == version, "versions went back"
-        rows = written.batches[batch]
-        assert rows.num_rows == BATCH_ROWS
-        assert (rows["stamp"].to_numpy() == stamps[rows["id"].to_numpy()]).all(), f"batch {batch} differs"
+        rows = slice(batch * BATCH_ROWS, (batch + 1) * BATCH_ROWS)
+        assert (found[rows] == stamps[ids[rows]]).all(), f"batch {batch} differs"
         checked += 1
     print(f"{checked} micro-batches are equal to the join with their version; {len(set(versions.values()))} versions")
 

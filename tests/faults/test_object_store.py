@@ -8,6 +8,7 @@ import pickle
 import random
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -66,6 +67,20 @@ def race(table: MasterTable, commits: int) -> None:
         assert sum(now.values()) == sum(seen.values()) + 1, "a version has its predecessor's rows and one commit more"
         seen = now
     table.verify()
+
+
+def test_the_newest_version_and_the_next_number_are_asked_for_at_once(
+    table: MasterTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2, timeout=10)
+    original = object_store.ObjectStore.status
+
+    def status(place: object_store.ObjectStore, name: str) -> object:
+        both.wait()
+        return original(place, name)
+
+    monkeypatch.setattr(object_store.ObjectStore, "status", status)
+    assert table.version == 1
 
 
 def test_two_writers_lose_no_commit(table: MasterTable) -> None:

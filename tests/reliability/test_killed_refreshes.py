@@ -20,7 +20,7 @@ from servers.postgresql import PostgresqlServer
 from servers.s3 import S3Server
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_mirror_of_postgresql_whose_refreshes_are_killed_equals_its_table(
     postgresql: PostgresqlServer, tmp_path: Path, kills: int
 ) -> None:
@@ -28,7 +28,7 @@ def test_a_mirror_of_postgresql_whose_refreshes_are_killed_equals_its_table(
     assert kill_refreshes(tmp_path / "mirror", products, seed=kills, kills=kills)["kills"] == kills
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_mirror_in_s3_whose_refreshes_are_killed_equals_its_table(
     postgresql: PostgresqlServer, s3: S3Server, kills: int
 ) -> None:

@@ -17,6 +17,7 @@ from semistream.mirrors import database_ranges
 from semistream.spark import master_build
 from servers import mariadb as mariadb_servers
 from servers import postgresql as postgresql_servers
+from servers.s3 import S3Server
 
 ROWS = 3000
 TYPES = {"id": "bigint", "code": "varchar(20)", "name": "varchar(40)", "stamp": "bigint", "gone": "boolean"}
@@ -104,6 +105,19 @@ def test_keys_that_are_hashed_are_read_by_ranges_too(
     assert names_by(mirror, key[-1]) == names_in(server, "by_code", key[-1])
     done = mirror.refresh()
     assert (done.rows_upserted, done.rows_deleted) == (0, 0)
+
+
+def test_a_first_load_goes_straight_to_s3(spark: SparkSession, server: Any, s3: S3Server, frames: list[int]) -> None:
+    before = dict(spark.sparkContext.environment)
+    spark.sparkContext.environment |= s3.settings
+    try:
+        source = ss.DatabaseSource(loaded(server, "to_s3"), grows="stamp", deleted="gone")
+        mirror = ss.MasterTable.build(source, s3.address("mirror"), key="id", page_bytes=512)
+    finally:
+        spark.sparkContext.environment.clear()
+        spark.sparkContext.environment |= before
+    assert frames == [6]
+    assert names_by(mirror, "id") == names_in(server, "to_s3", "id")
 
 
 def test_a_small_table_is_read_without_spark(server: Any, tmp_path: Path, frames: list[int]) -> None:

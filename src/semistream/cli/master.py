@@ -26,7 +26,7 @@ SparkSettings = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="A setting of Spark, for sources that Spark reads, such as spark.jars=…; repeatable.",
+        help="A setting of Spark, for sources that Spark reads and first loads from databases; repeatable.",
         show_default=False,
     ),
 ]

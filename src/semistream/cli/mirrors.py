@@ -88,7 +88,8 @@ def _session(source: MirrorSource, settings: Sequence[str] | None) -> Iterator[S
         return
     from semistream.spark.spark_session import make_session
 
-    spark = make_session("semistream master", settings={name: value for name, _, value in pairs})
+    chosen = {name: value for name, _, value in pairs}
+    spark = make_session("semistream master", chosen.pop("spark.master", "local[*]"), chosen)
     try:
         yield spark
     finally:

@@ -259,8 +259,11 @@ def _given_rows(data: Any, mirror: Mapping[str, Any] | None) -> SourceRows:
 
 def _running_session() -> SparkSession | None:
     """Return the session that this process uses, if it uses Spark at all."""
-    pyspark = sys.modules.get("pyspark.sql")
-    return None if pyspark is None else pyspark.SparkSession.getActiveSession()
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession as Session
+
+    return Session.getActiveSession()
 
 
 def _session(source: MirrorSource, spark: SparkSession | None) -> SparkSession | None:

@@ -12,6 +12,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -91,12 +92,14 @@ class ObjectStore(Place):
     def newest(self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]) -> int | None:
         """Begin with what this process or a hint knows, and try the next numbers; list only where that fails."""
         number = _newest_seen.get(self.shown()) or self._hinted()
-        if number and self.status(name_of(number)) is not None:
-            for _ in range(_MAX_PROBES):
-                if self.status(name_of(number + 1)) is None:
+        if number:
+            here, after = self._both_statuses(name_of(number), name_of(number + 1))
+            for _ in range(_MAX_PROBES if here is not None else 0):
+                if after is None:
                     _newest_seen[self.shown()] = number
                     return number
                 number += 1
+                after = self.status(name_of(number + 1))
         listed = max((found for name in self.names() if (found := number_in(name)) is not None), default=None)
         if listed is None:
             _newest_seen.pop(self.shown(), None)
@@ -239,6 +242,12 @@ class ObjectStore(Place):
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
+
+    def _both_statuses(self, one: str, other: str) -> tuple[ObjectStatus | None, ObjectStatus | None]:
+        """Ask for two heads in the time of one: every micro-batch begins with them."""
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(self.status, other)
+            return self.status(one), asked.result()
 
     def _listed(self, folder: str) -> tuple[dict[str, ObjectStatus], list[str]]:
         key = self._key(folder) if folder else self._prefix
