@@ -149,8 +149,8 @@ class DatabaseStore(MasterStore):
             return
         needed = -(-rows.nbytes // max(1, rows.num_rows))
         raise RowTooLargeError(
-            f"Rows of the table {self._address.table_name!r} take {format_bytes(rows.nbytes)} where "
-            f"{format_bytes(announced)} were expected from a sample: give row_bytes={needed} or more in its address."
+            f"Rows of the table {self._address.table_name!r} take {format_bytes(rows.nbytes)}, but a "
+            f"sample suggested {format_bytes(announced)}: give row_bytes={needed} or more in its address."
         )
 
     def _found_fences(self) -> Fences:
@@ -194,12 +194,12 @@ def _checked_key(described: Description, address: DatabaseAddress) -> Column:
     if len(address.key) > 1 or not KeyCodec([key_column.type]).exact or not _is_ordered(key_column.type):
         kinds = ", ".join(f"{key} ({described.column(key).declared})" for key in address.key)
         raise KeyTypeError(
-            f"The key of the table {name!r} is {kinds}, and only one column of integers, dates or timestamps can be "
-            f"the key of a table that is read in its database: copy it with MasterTable.build, and use the copy."
+            f"The key of the table {name!r} is {kinds}, but a table that is read in its database must have a key of "
+            f"one column of integers, dates or timestamps: copy it with MasterTable.build, and use the copy."
         )
     if not described.indexed:
         raise KeyTypeError(
-            f"The table {name!r} has no index on {address.key[0]!r}, so that each look-up would read all of it: "
+            f"The table {name!r} has no index on {address.key[0]!r}, so each look-up would read the whole table: "
             f"create an index, or copy it with MasterTable.build."
         )
     return key_column

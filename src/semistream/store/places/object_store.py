@@ -50,8 +50,8 @@ class ObjectStore(Place):
         bucket, _, prefix = address.text.partition("://")[2].partition("/")
         if not bucket or "?" in address.text or "#" in address.text or "@" in bucket:
             raise InvalidSettingError(
-                f"An address of {address.scheme}:// is {address.scheme}://BUCKET/FOLDER: write it like that, and give "
-                f"keys in the environment."
+                f"An address of {address.scheme}:// must be {address.scheme}://BUCKET/FOLDER: write it like that, and "
+                f"give keys in the environment."
             )
         self._address = address
         self._prefix = prefix.strip("/")
@@ -215,7 +215,7 @@ class ObjectStore(Place):
                     found = np.frombuffer(content, dtype=np.uint8)
                     if len(found) != size_bytes:
                         raise CorruptTableError(
-                            f"{self.shown(name)} is truncated: expected {size_bytes} bytes from {base} on, found "
+                            f"{self.shown(name)} is truncated: expected {size_bytes} bytes at offset {base}, found "
                             f"{len(found)}."
                         )
                     for offset, length, position in pieces[first[span] : first[span + 1]].tolist():
