@@ -135,7 +135,7 @@ def test_vacuum_keeps_as_many_versions_as_told(tmp_path: Path, table: Path) -> N
         succeed("master", "merge", table, "--upserts", upserts)
     shown = succeed("master", "vacuum", table, "--keep", "2", "--keep-for", "0")
     assert shown.startswith("Removed 2 old versions and ")
-    assert shown.endswith("Kept version 3: one of the newest 2.\nKept version 4: newest.\n")
+    assert shown.endswith("Kept version 3: one of the newest 2.\nKept version 4: the newest.\n")
     assert MasterTable(table).info()["versions"] == [3, 4]
 
 

@@ -177,7 +177,7 @@ def test_facts_of_a_batch_tell_rates_hits_reads_memory_and_backlog() -> None:
         "out": "900 rows, 1,800/s",
         "hits": "60.0% cache, 30.0% read, 10.0% absent",
         "twice the cache": "5.0% more from the cache",
-        "reads": "20 of 2.0 MB",
+        "reads": "20, 2.0 MB in all",
         "memory": "10.0 MB of 100.0 MB",
         "backlog": "7 rows",
     }

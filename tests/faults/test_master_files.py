@@ -319,7 +319,7 @@ def test_of_two_builders_at_once_one_wins_and_nothing_is_lost(table: MasterTable
         lambda: table.merge(rows(50, "second")),
         lambda: table.vacuum(),
     ):
-        with pytest.raises(ConcurrentWriteError, match="Another writer is at work"):
+        with pytest.raises(ConcurrentWriteError, match="Another writer is writing to"):
             work()
     go_on.set()
     first.join()

@@ -106,7 +106,7 @@ def test_a_mirror_of_another_source_is_refused(spark: SparkSession, tmp_path: Pa
     pipeline.build()
     _land(tmp_path, PRODUCTS)
     pipeline.arrive("1.json", [])
-    with pytest.raises(InvalidSettingError, match="names another source"):
+    with pytest.raises(InvalidSettingError, match="is not the source"):
         pipeline.run()
 
 
@@ -162,8 +162,8 @@ def test_versions_that_refreshes_replace_are_removed_in_time(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("dimension", "sentence"),
     [
-        ('table = "p"\nstale_after = "1 minute"', "stale_after has no meaning without refresh"),
-        ('table = "p"\nkey = "k"', "key has no meaning without from"),
+        ('table = "p"\nstale_after = "1 minute"', "stale_after has no effect without refresh"),
+        ('table = "p"\nkey = "k"', "key has no effect without from"),
         ('table = "p"\nrefresh = "0 seconds"', "must be longer than 0 seconds"),
         ('table = "p"\nfrom = 3', "from must be an address"),
         ('table = "p"\nfrom = { kind = "cloud" }', "'cloud' is not a kind of source"),

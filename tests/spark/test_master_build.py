@@ -229,7 +229,7 @@ def test_of_two_builders_one_wins_and_the_other_stops(spark: SparkSession, tmp_p
     refused = []
 
     def build_again(what: str, done: int, total: int | None) -> None:
-        with pytest.raises(ConcurrentWriteError, match="Another writer is at work"):
+        with pytest.raises(ConcurrentWriteError, match="Another writer is writing to"):
             MasterTable.build(spark.range(5), tmp_path / "t", "id")
         refused.append((what, done, total))
 

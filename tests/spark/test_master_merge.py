@@ -116,7 +116,7 @@ def test_nobody_else_writes_while_changes_are_sorted(spark: SparkSession, tmp_pa
     seen = []
 
     def write_too(what: str, done: int, total: int | None) -> None:
-        with pytest.raises(ConcurrentWriteError, match="Another writer is at work"):
+        with pytest.raises(ConcurrentWriteError, match="Another writer is writing to"):
             table.vacuum(keep_for=0)
         seen.append((what, done, total))
 

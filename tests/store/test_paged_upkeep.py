@@ -91,7 +91,7 @@ def test_vacuum_keeps_named_versions_and_shared_files(table: MasterTable) -> Non
 
 def test_vacuum_leaves_what_somebody_reads_until_it_is_closed(table: MasterTable) -> None:
     with table.open(version=1) as store:
-        assert table.vacuum(keep_for=0)["reasons"] == {1: ["being read"], 4: ["newest"]}
+        assert table.vacuum(keep_for=0)["reasons"] == {1: ["being read"], 4: ["the newest"]}
         assert len(all_rows(store)) == 5000
     assert table.vacuum(keep_for=0)["kept"] == [4]
 
@@ -103,7 +103,7 @@ def test_vacuum_keeps_what_was_current_a_moment_ago(table: MasterTable) -> None:
         os.utime(table.path / manifest.manifest_name(version), (now, now - 60 * minutes))
     # Version 3 is 20 minutes old, but was current until version 4 came, 5 minutes ago.
     freed = table.vacuum()
-    assert freed["reasons"] == {3: ["current until 5 minutes ago"], 4: ["newest"]}
+    assert freed["reasons"] == {3: ["current until 5 minutes ago"], 4: ["the newest"]}
     assert table.vacuum(keep_for="4 minutes")["kept"] == [4]
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
-from semistream.cli.rendering import console, is_plain, say
+from semistream.cli.rendering import console, is_plain, say, say_aside
 
 if TYPE_CHECKING:
     from semistream.demo import DemoFolder, DemoSettings, DemoSummary, Proof
@@ -19,22 +18,22 @@ if TYPE_CHECKING:
 
 def show_preparing(settings: DemoSettings) -> None:
     """Say that the master table is being built."""
-    _say(f"Building a product master of {settings.products:,} rows.")
+    say_aside(f"Building a product master of {settings.products:,} rows.")
 
 
 def show_warming() -> None:
     """Say that the workers are starting, because that takes seconds."""
-    _say("Starting the Python workers.")
+    say_aside("Starting the Python workers.")
 
 
 def show_streaming(settings: DemoSettings) -> None:
     """Say that sales are streaming."""
-    _say(f"Streaming about {settings.rate:,} sales a second for {settings.seconds:g} s.")
+    say_aside(f"Streaming about {settings.rate:,} sales a second for {settings.seconds:g} s.")
 
 
 def show_proving() -> None:
     """Say that the result is being compared."""
-    _say("Comparing every row of the warehouse with Spark's own join.")
+    say_aside("Comparing every row of the warehouse with Spark's own join.")
 
 
 def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
@@ -47,6 +46,7 @@ def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
     facts.add_column(overflow="fold")
     for name, value in summary.facts():
         facts.add_row(name, escape(value))
+    out.print()
     out.print(facts)
     out.print()
     mark, colour = ("+" if is_plain(out) else "✓", "green") if proof.holds else ("!" if is_plain(out) else "✗", "red")
@@ -59,7 +59,7 @@ def show_demo(summary: DemoSummary, proof: Proof, folder: DemoFolder) -> None:
         ("Page", _short(folder.page)),
         ("Warehouse", _short(folder.warehouse)),
         ("Master table", _short(folder.master)),
-        ("Go on with the stream", f"semistream run {_quoted(folder.pipeline)}"),
+        ("Continue the stream", f"semistream run {_quoted(folder.pipeline)}"),
         ("About the master table", f"semistream master info {_quoted(folder.master)}"),
         *TRY_NEXT,
     ):
@@ -76,7 +76,3 @@ def _short(path: Path) -> str:
 def _quoted(path: Path) -> str:
     """Return the path as a shell takes it."""
     return shlex.quote(_short(path))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -36,6 +36,14 @@ def say(sentence: str, out: Console | None = None) -> None:
     out.print(sentence, soft_wrap=not out.is_terminal)
 
 
+def say_aside(sentence: str) -> None:
+    """Print a sentence on standard error, where it is in nobody's way."""
+    if sys.stderr.isatty():
+        Console(stderr=True).print(sentence, markup=False, highlight=False)
+    else:
+        print(sentence, file=sys.stderr, flush=True)
+
+
 def is_plain(out: Console) -> bool:
     """Say whether only ASCII can be shown."""
     return not out.encoding.lower().startswith("utf")

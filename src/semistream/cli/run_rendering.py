@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
-from semistream.cli.rendering import console, plain_table, say
+from semistream.cli.rendering import console, plain_table, say, say_aside
 from semistream.core.budget import format_bytes
 
 if TYPE_CHECKING:
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 
 def show_starting(description: PipelineDescription) -> None:
     """Say what is starting, because Spark takes seconds."""
-    _say(f"Starting {description.name} on Spark at {description.spark.master}.")
+    say_aside(f"Starting {description.name} on Spark at {description.spark.master}.")
 
 
 def show_memory(needed: WorkerMemory, warning: str | None) -> None:
     """Say what the workers need in memory."""
-    _say(f"Memory of workers: {needed}.")
+    say_aside(f"Memory of workers: {needed}.")
     if warning is not None:
-        _say(f"Warning: {warning}")
+        say_aside(f"Warning: {warning}")
 
 
 def show_checked(description: PipelineDescription, rows: DataFrame) -> None:
@@ -77,12 +76,8 @@ def show_totals(totals: RunTotals) -> None:
         f"{counts.get('read_hits', 0):,} by reads, {counts.get('absent', 0):,} absent.",
     )
     if totals.warning:
-        _say(f"Warning: {totals.warning}")
+        say_aside(f"Warning: {totals.warning}")
 
 
 def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -131,7 +131,7 @@ def _enrichment_facts(counts: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts = [("hits", shares)]
     if counts.get("shadow_hits"):
         facts.append(("twice the cache", f"{100 * counts['shadow_hits'] / answered:.1f}% more from the cache"))
-    reads = f"{counts.get('read_requests') or 0:,} of {format_bytes(counts.get('bytes_read') or 0)}"
+    reads = f"{counts.get('read_requests') or 0:,}, {format_bytes(counts.get('bytes_read') or 0)} in all"
     held, budget = counts.get("memory_bytes") or 0, counts.get("budget_bytes") or 0
     facts += [("reads", reads), ("memory", f"{format_bytes(held)} of {format_bytes(budget)}")]
     if counts.get("version"):

@@ -104,7 +104,7 @@ class DemoSummary:
 
     def facts(self) -> list[tuple[str, str]]:
         """Return the numbers for people, by name."""
-        seconds = f"{self.seconds:.1f} s, {self.busy_seconds:.1f} s of them at work"
+        seconds = f"{self.seconds:.1f} s, of which {self.busy_seconds:.1f} s at work"
         return [
             ("Sales in", f"{self.rows_in:,}"),
             ("Rows out", f"{self.rows_out:,}"),

@@ -35,7 +35,7 @@ class DeltaSource(MirrorSource):
 
     def __init__(self, path: str, columns: Sequence[str] | None = None) -> None:
         if not path:
-            raise InvalidSettingError("A Delta source names no table: give the path of its folder.")
+            raise InvalidSettingError("A Delta source needs a path: give that of the table's folder.")
         object.__setattr__(self, "path", str(path))
         object.__setattr__(self, "columns", names_of(columns))
 

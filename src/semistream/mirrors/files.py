@@ -39,7 +39,7 @@ class FileSource(MirrorSource):
     ) -> None:
         given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
         if not given:
-            raise InvalidSettingError("A source of files names no file: give the path of a file or folder.")
+            raise InvalidSettingError("A file source needs a path: give that of a file or folder.")
         absolute = tuple(str(local_path_of(one, "Files").absolute()) for one in given)
         object.__setattr__(self, "paths", absolute)
         object.__setattr__(self, "columns", names_of(columns))
@@ -64,7 +64,7 @@ class FileSource(MirrorSource):
         def check() -> None:
             if self._stamps() != stamps:
                 raise SemistreamError(
-                    f"The files at {self.paths[0]} changed while they were read: refresh again when they are written."
+                    f"The files at {self.paths[0]} changed while they were read: refresh again when they are complete."
                 )
 
         yield SourceRows(source, source.schema, {"files": _settled(stamps)}, check=check)
@@ -88,7 +88,7 @@ class FileSource(MirrorSource):
         try:
             statuses = [(file, file.stat()) for file in files]
         except FileNotFoundError as error:
-            raise SemistreamError(f"{error.filename} went away while the files were listed: refresh again.") from None
+            raise SemistreamError(f"{error.filename} disappeared while the files were listed: refresh again.") from None
         return [[str(file), status.st_size, status.st_mtime_ns, status.st_ino] for file, status in statuses]
 
 

@@ -112,8 +112,8 @@ class KafkaSource(MirrorSource):
         for partition, (first, end) in ends.items():
             if not first <= begins[partition] <= end:
                 raise SemistreamError(
-                    f"The topic {self.topic} has offsets {first} to {end} in partition {partition}, but the mirror has "
-                    f"come to {begins[partition]}: messages are gone, so build the mirror again."
+                    f"The topic {self.topic} has offsets {first} to {end} in partition {partition}, but the mirror "
+                    f"stopped at {begins[partition]}: messages are gone, so build the mirror again."
                 )
         rows = self._last_messages(begins, ends, circumstances)
         upserts, deletes = self._upserts(rows), rows.where("is_delete").select("key.*")

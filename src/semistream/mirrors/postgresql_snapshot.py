@@ -108,7 +108,7 @@ class PostgresqlSnapshot(Snapshot):
             rows: list[tuple[Any, ...]] = cursor.fetchmany(PORTION_ROWS)
         except psycopg.DataError as error:
             raise UnsupportedValueError(
-                f"A value of {self._address.table_name} has no counterpart ({str(error).splitlines()[0]}): make a view "
+                f"A value of {self._address.table_name} cannot be read ({str(error).splitlines()[0]}): make a view "
                 f"that replaces it, for example by NULL, and name the view."
             ) from None
         return rows
@@ -136,6 +136,6 @@ def _array(values: tuple[Any, ...], column: Column) -> pa.Array:
         return pa.array(values, column.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         raise UnsupportedValueError(
-            f"A value of the column {column.name!r} has no counterpart of type {column.type}: make a view that "
+            f"A value of the column {column.name!r} cannot be read as {column.type}: make a view that "
             f"replaces it, for example by NULL, and name the view."
         ) from None

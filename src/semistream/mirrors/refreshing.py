@@ -275,5 +275,5 @@ def _session(source: MirrorSource, spark: SparkSession | None) -> SparkSession |
 
     active = Session.getActiveSession()
     if active is None:
-        raise InvalidSettingError(f"A {source.kind} source is read by Spark: start a session, and give it as spark=….")
+        raise InvalidSettingError(f"A {source.kind} source is read by Spark: start a session, and pass it as spark=….")
     return active

@@ -37,14 +37,14 @@ def ensure_mirror(table: MasterTable, description: MirrorDescription, spark: Spa
     if is_missing(table):
         if description.key is None:
             raise InvalidSettingError(
-                "[[dimension]] names a source, but no mirror of it is there yet: add key, so that it can be built."
+                "[[dimension]] names a source that has no mirror yet: add key, so that it can be built."
             )
         build_mirror(description.source, table.address, description.key, spark=spark)
         return
     mirrored = table.info()["mirror"]
     if mirrored is None or mirrored["source"] != as_description(description.source):
         raise InvalidSettingError(
-            f"[[dimension]] from names another source than {table.address.text} was built from: put it back, or build "
+            f"[[dimension]] from is not the source that {table.address.text} was built from: put it back, or build "
             f"the mirror again with `semistream master build {table.address.text} --from ADDRESS --key NAME`."
         )
 
@@ -117,8 +117,8 @@ class MirrorKeeper:
         if age > self._stale_after and had_a_chance:
             why = f" ({error})" if error is not None else ""
             raise StaleMirrorError(
-                f"The mirror {self._table.address.text} has not been in step with its source for "
-                f"{format_seconds(age)}{why}: see to the source, or leave out stale_after to go on with what is there."
+                f"The mirror {self._table.address.text} has been out of step with its source for "
+                f"{format_seconds(age)}{why}: check the source, or leave out stale_after to go on with its rows."
             )
 
     def refresh(self) -> None:

@@ -22,9 +22,9 @@ def read_mirror(table: TomlTable, folder: Path) -> MirrorDescription | None:
         return None
     for key in ("stale_after", "keep_for"):
         if key in table and "refresh" not in table:
-            raise table.wrong(key, 'has no meaning without refresh: add it, such as refresh = "1 minute"')
+            raise table.wrong(key, 'has no effect without refresh: add it, such as refresh = "1 minute"')
     if "key" in table and "from" not in table:
-        raise table.wrong("key", "has no meaning without from: add the source, or leave it out")
+        raise table.wrong("key", "has no effect without from: add the source, or leave it out")
     refresh = _seconds(table, "refresh")
     if refresh == 0:
         raise table.wrong("refresh", "must be longer than 0 seconds")

@@ -81,7 +81,7 @@ def from_environment(value: object, where: str) -> str | None:
         raise InvalidSettingError(f'{where} must name an environment variable: write {{env = "NAME"}}.')
     secret = os.environ.get(name)
     if not secret:
-        raise InvalidSettingError(f"{where} needs the environment variable {name}: set it before the start.")
+        raise InvalidSettingError(f"{where} needs the environment variable {name}: set it before you start.")
     return secret
 
 

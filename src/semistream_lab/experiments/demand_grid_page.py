@@ -77,7 +77,8 @@ def grid_card(cells: Sequence[Cell], svg: bytes) -> str:
     lost = [cell for cell in cells if cell.is_lost]
     data = b64encode(svg).decode()
     return (
-        f'<section class="card" id="{GROUP}"><h3>DEMANDJOIN beside the family<span class="id">{GROUP}</span></h3>'
+        f'<section class="card" id="{GROUP}"><h3>DEMANDJOIN compared with the family'
+        f'<span class="id">{GROUP}</span></h3>'
         f'<p class="says">{escape(_ABOUT)}</p>'
         "<table><thead><tr><th>Costs</th><th>Cells</th><th>Lost</th><th>Beside the best of each cell</th>"
         "<th>Beside the best single other, tuned</th><th>Beside the best single other as in its paper</th></tr></thead>"

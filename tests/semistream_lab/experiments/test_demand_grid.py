@@ -107,7 +107,7 @@ def test_a_report_of_a_folder_with_the_grid_has_it(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("semistream_lab.experiments.report.CLAIMS", {})
     written = write_report(folder)
     page = written.page.read_text()
-    assert "DEMANDJOIN beside the family" in page
+    assert "DEMANDJOIN compared with the family" in page
     assert (folder.path / "figures" / "demand-grid.png").exists()
     listed = json.loads((folder.path / "demand-grid.json").read_text())
     assert len(listed) == 24

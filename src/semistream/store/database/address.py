@@ -90,7 +90,9 @@ def parse_address(text: str) -> DatabaseAddress:
         raise InvalidSettingError(f"The address of the database cannot be read: write it like {_LIKE}.") from None
     kind = parts.scheme.lower()
     if kind not in PASSWORDS:
-        raise InvalidSettingError(f"The address of a database begins with postgresql:// or mysql://, as in {_LIKE}.")
+        raise InvalidSettingError(
+            f"The address of a database must begin with postgresql:// or mysql://, as in {_LIKE}."
+        )
     variable = PASSWORDS[kind]
     if parts.password is not None:
         raise InvalidSettingError(
@@ -101,7 +103,7 @@ def parse_address(text: str) -> DatabaseAddress:
     database = unquote(parts.path.removeprefix("/"))
     if not database or "/" in database or parts.fragment:
         raise InvalidSettingError(
-            f"The address of a database names one database after its host: write it like {_LIKE}."
+            f"The address of a database must name one database after its host: write it like {_LIKE}."
         )
     schema, table = _table(options)
     return DatabaseAddress(
@@ -151,14 +153,14 @@ def _options(query: str, variable: str) -> dict[str, str]:
 def _table(options: Mapping[str, str]) -> tuple[str | None, str]:
     name = options.get("table")
     if name is None:
-        raise InvalidSettingError(f"The address of a database names its table: write it like {_LIKE}.")
+        raise InvalidSettingError(f"The address of a database must name its table: write it like {_LIKE}.")
     if "schema" in options:
         return options["schema"], name
     parts = name.split(".")
     if len(parts) > 2 or not all(parts):
         raise InvalidSettingError(
             f"The table {name!r} has dots in its name: write table=NAME or table=SCHEMA.NAME, "
-            f"or give the schema by an option of its own, as in schema=SCHEMA&table=NAME."
+            f"or give the schema as a separate option, as in schema=SCHEMA&table=NAME."
         )
     return (parts[0], parts[1]) if len(parts) == 2 else (None, name)
 
@@ -166,7 +168,7 @@ def _table(options: Mapping[str, str]) -> tuple[str | None, str]:
 def _key(query: str) -> tuple[str, ...]:
     key = tuple(value for name, value in parse_qsl(query) if name == "key")
     if not key:
-        raise InvalidSettingError(f"The address of a database names the key of its table: write it like {_LIKE}.")
+        raise InvalidSettingError(f"The address of a database must name the key of its table: write it like {_LIKE}.")
     return key
 
 

@@ -71,8 +71,8 @@ class MysqlTable(Database):
             columns = [_column(*found) for found in cursor.fetchall()]
             if not columns:
                 raise MasterNotFoundError(
-                    f"{address.server} has no table or view {address.table_name!r} that can be seen: check the name, "
-                    f"and that the user may read it."
+                    f"{address.server} has no table or view {address.table_name!r} that this user can see: check the "
+                    f"name, and that the user may read it."
                 )
             cursor.execute(_IS_VIEW, named)
             if "VIEW" in str(cursor.fetchone()):

@@ -80,7 +80,7 @@ class ColumnsConnection(Connection):  # type: ignore[misc]
             raise TimeoutError
         data: bytes = self._rfile.read1(_BLOCK_BYTES)
         if not data:
-            raise pymysql.OperationalError(CR.CR_SERVER_LOST, "the server has cut the connection")
+            raise pymysql.OperationalError(CR.CR_SERVER_LOST, "the server has closed the connection")
         return data
 
 
@@ -113,7 +113,7 @@ class _ColumnsResult(MySQLResult):  # type: ignore[misc]
             pymysql.err.raise_mysql_exception(received.data[at + mysql_rows.HEAD :].tobytes())
         if after == mysql_rows.HUGE:
             self.connection._force_close()
-            raise RowTooLargeError("A row of the database has 16 MiB or more: make a view that leaves its values out.")
+            raise RowTooLargeError("A row of the database has 16 MiB or more: make a view without its large values.")
         data = received.data
         places = np.empty((self.field_count, found), dtype=np.int64)
         lengths = np.empty((self.field_count, found), dtype=np.int64)
@@ -199,7 +199,7 @@ def fault_of(error: Exception) -> Fault | None:
     if isinstance(error, ssl.SSLError):
         return _unverified()
     if isinstance(error, OSError):
-        return Fault("does not answer in time or has cut the connection", is_passing=True)
+        return Fault("does not answer in time or has closed the connection", is_passing=True)
     return None
 
 
@@ -212,9 +212,9 @@ def _of_driver(error: pymysql.MySQLError) -> Fault | None:
         advice = "check the user, MYSQL_PWD or ~/.my.cnf, and what the user may read"
         return Fault("refuses access", is_passing=False, advice=advice)
     if isinstance(error, pymysql.InterfaceError):
-        return Fault("has cut the connection", is_passing=True)
+        return Fault("has closed the connection", is_passing=True)
     if number >= CR.CR_ERROR_FIRST and number <= 2100:
-        return Fault("cannot be reached or has cut the connection", is_passing=True)
+        return Fault("cannot be reached or has closed the connection", is_passing=True)
     if not number:
         return None
     return Fault(f"reports the error {number} ({said.rstrip('.')})", is_passing=number in _PASSING)

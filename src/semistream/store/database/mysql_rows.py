@@ -104,7 +104,7 @@ def arrow_array(texts: pa.Array, data_type: pa.DataType, column: str) -> pa.Arra
         return _cast(strings, data_type)
     except pa.ArrowInvalid:
         raise UnsupportedValueError(
-            f"A value of the column {column!r} has no counterpart of type {data_type}, as a date of zeros has none: "
+            f"A value of the column {column!r} cannot be read as {data_type}, such as a date of zeros: "
             f"make a view that replaces it, for example by NULL, and name the view."
         ) from None
 

@@ -90,13 +90,13 @@ class PostgresqlTable(Database):
         found = connection.execute(_TABLE, {"table": address.table, "schema": address.schema}).fetchone()
         if found is None:
             raise MasterNotFoundError(
-                f"{address.server} has no table or view {address.table_name!r} that can be seen: check the name and "
-                f"the schema, and that the user may read it."
+                f"{address.server} has no table or view {address.table_name!r} that this user can see: check the name "
+                f"and the schema, and that the user may read it."
             )
         oid, kind, encoding = found
         if encoding == "SQL_ASCII":
             raise UnsupportedValueError(
-                f"{address.server} does not know the encoding of its texts (SQL_ASCII): copy the table with "
+                f"{address.server} stores text without a known encoding (SQL_ASCII): copy the table with "
                 f"MasterTable.build, and use the copy."
             )
         columns, numbers = [], {}

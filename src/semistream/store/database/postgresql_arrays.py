@@ -43,7 +43,7 @@ def arrow_array(data: bytes | None, data_type: pa.DataType, column: str) -> pa.A
         values = _moved(values.view(np.int64), valid, _MICROSECONDS, column).view(np.uint8)
     elif types.is_time(data_type) and (values.view(np.int64) >= _DAY_MICROSECONDS).any():
         raise UnsupportedValueError(
-            f"A value of the column {column!r} is the time 24:00:00, which Arrow does not have: "
+            f"A value of the column {column!r} is the time 24:00:00, which Arrow cannot represent: "
             f"make a view that casts it, and name the view."
         )
     bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
@@ -54,7 +54,7 @@ def _moved(values: NDArray[Any], valid: NDArray[Any], by: int, column: str) -> N
     limits = np.iinfo(values.dtype)
     if ((values[valid] == limits.min) | (values[valid] > limits.max - by)).any():
         raise UnsupportedValueError(
-            f"A value of the column {column!r} is infinity or too late for Arrow: "
+            f"A value of the column {column!r} is infinite or beyond the range of Arrow: "
             f"make a view that replaces it, for example by NULL, and name the view."
         )
     moved: NDArray[Any] = values + values.dtype.type(by)

@@ -107,5 +107,5 @@ def _without_state(error: psycopg.Error) -> Fault | None:
         advice = "name the authority's certificate by sslrootcert in the address, or check whom you are talking to"
         return Fault("cannot be verified by its certificate", is_passing=False, advice=advice)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return Fault("cannot be reached or has cut the connection", is_passing=True)
+        return Fault("cannot be reached or has closed the connection", is_passing=True)
     return None

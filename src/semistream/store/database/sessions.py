@@ -78,7 +78,7 @@ class Sessions:
             if time.monotonic() + wait > end:
                 tried = format_seconds(self._retry_seconds)
                 raise MasterUnavailableError(
-                    f"{self._server} {fault.reason}, also after {tried} of retries: {fault.advice}, then start again."
+                    f"{self._server} {fault.reason}, even after {tried} of retries: {fault.advice}, then start again."
                 ) from None
             time.sleep(wait)
             self.retries += 1

@@ -48,7 +48,7 @@ class FolderTurn(WriterTurn):
             _close(self._file)
             if isinstance(error, OSError) and error.errno in _HELD_BY_OTHERS:
                 raise ConcurrentWriteError(
-                    f"Another writer is at work on {self._path.parent}: wait until it has finished and try again."
+                    f"Another writer is writing to {self._path.parent}: wait until it has finished, then try again."
                 ) from None
             raise
         return self

@@ -56,8 +56,8 @@ class ObjectStore(Place):
         bucket, _, prefix = address.text.partition("://")[2].partition("/")
         if not bucket or "?" in address.text or "#" in address.text or "@" in bucket:
             raise InvalidSettingError(
-                f"An address of {address.scheme}:// is {address.scheme}://BUCKET/FOLDER: write it like that, and give "
-                f"keys in the environment."
+                f"An address of {address.scheme}:// must be {address.scheme}://BUCKET/FOLDER: write it like that, and "
+                f"give keys in the environment."
             )
         self._address = address
         self._prefix = prefix.strip("/")

@@ -91,7 +91,7 @@ class _Vacuum:
     def keep_newest(self, count: int) -> None:
         """Keep the newest versions that can be read."""
         readable = [version for version, described in self.known.items() if isinstance(described, Manifest)]
-        self.keep(readable[-1:], "newest")
+        self.keep(readable[-1:], "the newest")
         self.keep(readable[-count:-1], f"one of the newest {count}")
 
     def keep_recent(self, seconds: float) -> None:
