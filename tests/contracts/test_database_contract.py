@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from store_contract import StoreContract, products
+from store_contract import StoreContract, codes_of, products
 from table_contract import TableContract
 
-from semistream.core.errors import KeyTypeError
 from semistream.store.contract import MasterStore, StoredTable
 from semistream.store.database.table import DatabaseTable
+from semistream.store.found_rows import AskedKeys, FixedValues
 from servers.mariadb import MariadbServer
 from servers.postgresql import PostgresqlServer
 
@@ -30,7 +31,7 @@ def _loaded(server: PostgresqlServer | MariadbServer, rows: pa.Table, key: str) 
 
 
 class DatabaseStoreContract(StoreContract):
-    """What differs from other stores: keys that have no order in the database are refused."""
+    """What differs from other stores: rows of keys that have no order in the database are found only by their keys."""
 
     server: PostgresqlServer | MariadbServer
 
@@ -38,14 +39,33 @@ class DatabaseStoreContract(StoreContract):
         del on_duplicate
         names = [key] if isinstance(key, str) else key
         address = _loaded(self.server, rows, names[0])
+        if len(names) > 1:
+            table = address.split("table=")[1].split("&")[0]
+            with self.server.connect() as connection, connection.cursor() as cursor:
+                cursor.execute(f"CREATE INDEX all_of_{table} ON {table} ({', '.join(names)})")
         for name in names[1:]:
             address += f"&key={name}"
         return DatabaseTable(address).open()
 
     def test_keys_that_are_not_integers_are_found_by_their_code(self) -> None:
-        for key in (["name"], ["id", "name"]):
-            with pytest.raises(KeyTypeError, match=r"MasterTable\.build"):
-                self.make(products(20), key)
+        rows = products(2000)
+        keyed = rows.append_column("price_text", rows.column("price").cast(pa.string()).fill_null("none"))
+        for key in (["name"], ["price_text", "id"]):
+            with self.make(keyed, key) as store:
+                assert not store.capabilities.pages
+                codes = codes_of(store, keyed)
+                order = pa.array(np.argsort(codes)[::3])
+                asked = keyed.take(order).combine_chunks()
+                keys = AskedKeys(
+                    tuple(asked.column(name).combine_chunks() for name in store.key), np.arange(len(order) + 1)
+                )
+                reader = store.row_reader(["name", "id", "price"], 10_000_000)
+                assert reader is not None
+                found = reader.look_up_keys(codes[order], keys)
+                assert (found.code_count, found.bounds.tolist()) == (len(order), list(range(len(order) + 1)))
+                ids = found.columns[1]
+                assert isinstance(ids, FixedValues)
+                assert ids.values.view(np.int64).tolist() == asked.column("id").to_pylist()
 
 
 class TestPostgresqlStore(DatabaseStoreContract):

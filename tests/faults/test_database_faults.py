@@ -168,6 +168,47 @@ def test_connections_that_are_used_up_are_waited_for(doomed: Server) -> None:
             with_suppressed(connection.close)
 
 
+def test_a_look_up_goes_on_with_the_connections_that_it_has(doomed: Server) -> None:
+    import psycopg
+    import pymysql
+
+    with ss.MasterTable(address(doomed)).open() as store:
+        held: list[Any] = []
+        try:
+            while True:
+                try:
+                    held.append(doomed.connect())
+                except (psycopg.Error, pymysql.Error):
+                    break
+            keys = list(range(0, 200_000, 150))
+            assert looked_up(store, keys) == [int(key < 2000) for key in keys]
+            assert store._database.sessions.retries  # type: ignore[attr-defined]
+        finally:
+            for connection in held:
+                with_suppressed(connection.close)
+
+
+def test_keys_of_texts_are_asked_for_again_when_the_server_was_killed_in_the_middle(doomed: Server) -> None:
+    doomed.load("named", ROWS, TYPES, key="name")
+    restarts: list[threading.Timer] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(0, 1200, 100):
+            yield pa.record_batch({"name": [f"name {n}" for n in range(number, number + 100)]})
+            if number == 500:
+                doomed.process.kill()
+                restarts.append(threading.Timer(1.0, doomed.start))
+                restarts[0].start()
+
+    try:
+        options = {"connect_timeout": 2, "statement_timeout": 2, "retry_for": 20}
+        joined = ss.join(batches(), doomed.address("named", "name", **options), on="name", how="left")
+        found = {row["name"]: row["id"] for batch in joined for row in batch.to_pylist()}
+    finally:
+        restarts[0].join()
+    assert found == {f"name {n}": 2 * n if n < 1000 else None for n in range(1200)}
+
+
 def with_suppressed(close: Any) -> None:
     """Close what may be closed already."""
     try:
@@ -221,6 +262,8 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(scheme: str, pla
         ("postgresql://h/d?table=t&key=k&sslmode=prefer", "sslmode"),
         ("postgresql://h/d?table=t&key=k&cache_for=0.5", "at least 1 second"),
         ("postgresql://h/d?table=t&key=k&connect_timeout=0", "longer time"),
+        ("postgresql://h/d?table=t&key=k&connections=0", "a number from 1 to 16"),
+        ("postgresql://h/d?table=t&key=k&connections=two", "a number from 1 to 16"),
         ("postgresql://h:x/d?table=t&key=k", "cannot be read"),
         ("mysql://h/d/e?table=t&key=k", "must name one database"),
     ],

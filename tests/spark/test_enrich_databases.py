@@ -42,6 +42,23 @@ def test_a_batch_equals_sparks_own_join(spark: SparkSession, server: Any, how: s
     )
 
 
+@pytest.mark.parametrize("key", [["name"], ["product_id", "name"]])
+def test_texts_and_several_columns_may_be_the_key(spark: SparkSession, server: Any, key: list[str]) -> None:
+    server.load("products", products(500), TYPES, key=None)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE INDEX of_key ON products ({', '.join(key)})")
+    sold = sales(0, 2000, products=500).to_pandas().astype({"product_id": "Int64"})
+    named = [None if number % 13 == 0 else f"name {number} of version 1" for number in sold["product_id"].fillna(1)]
+    stream = spark.createDataFrame(sold.assign(name=named)[["sale_id", *key]])
+    master = spark.createDataFrame(products(500).to_pandas())
+    for how in ("left", "semi"):
+        enriched = ss.enrich(stream, server.address("products", "&key=".join(key)), on=key, how=how, memory="8MB")
+        expected = spark_join(stream, master, {name: name for name in key}, how=how)
+        assert multiset(enriched) == multiset(expected.select(*enriched.columns))
+    with pytest.raises(ss.SemistreamError, match="would read pages"):
+        ss.enrich(stream, server.address("products", "&key=".join(key)), on=key, order="any")
+
+
 def test_a_stream_is_enriched_with_a_warning_forgets_old_rows_and_shows_no_password(
     spark: SparkSession, server: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

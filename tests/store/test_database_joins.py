@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from database_rows import Server, opened, rows_by_pages
+from database_rows import Server, execute, opened, rows_by_pages
 
 import semistream as ss
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.errors import (
     RowTooLargeError,
 )
+from semistream.store.found_rows import FixedValues
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 from servers.postgresql import PostgresqlServer
 
@@ -96,3 +100,55 @@ def test_joins_of_random_tables_are_those_of_the_reference(server: Server, seed:
     for how in ("inner", "left", "semi", "anti"):
         joined = ss.join(stream, server.address("random_rows", page_bytes=1000), on="id", how=how, memory="2MB")
         assert_same_rows(joined_rows(joined.read_all()), reference_join(stream, master, on={"id": "id"}, how=how))
+
+
+def test_rows_between_keys_that_lie_close_together_are_read_by_ranges_and_dropped(server: Server) -> None:
+    rows = pa.table({"id": range(0, 20_000, 2), "n": range(10_000)})
+    server.load("dense", rows, {"id": "bigint", "n": "bigint"})
+    with opened(server, "dense") as store:
+        asked: list[int] = []
+        ranges = store._database.in_ranges  # type: ignore[attr-defined]
+
+        def in_ranges(*arguments: Any) -> pa.RecordBatch:
+            asked.append(len(arguments[2]))
+            return ranges(*arguments)
+
+        store._database.in_ranges = in_ranges  # type: ignore[attr-defined]
+        for step, is_dense in ((1, True), (3, True), (97, False)):
+            asked.clear()
+            codes = np.arange(-50, 20_100, step)
+            reader = store.row_reader(["n"], 2_000_000)
+            assert reader is not None
+            found = reader.look_up(codes, store.locate(codes))
+            present = (codes % 2 == 0) & (codes >= 0) & (codes < 20_000)
+            assert found.code_count == len(codes)
+            assert np.diff(found.bounds).tolist() == present.astype(int).tolist()
+            numbers = found.columns[0]
+            assert isinstance(numbers, FixedValues)
+            assert numbers.values.view(np.int64).tolist() == (codes[present] // 2).tolist()
+            assert bool(asked) is is_dense
+
+
+@pytest.mark.parametrize("key", ["id", "name"])
+def test_a_join_forgets_what_it_has_cached_after_the_time_that_the_address_says(server: Server, key: str) -> None:
+    rows = pa.table({"id": range(1, 201), "name": [f"name {n}" for n in range(200)], "n": range(1, 201)})
+    server.load("changing", rows, {"id": "bigint", "name": "varchar(9)", "n": "bigint"}, key)
+    asked = pa.record_batch({key: rows.slice(0, 2).column(key).combine_chunks()})
+    seen: list[int] = []
+    has_answered = threading.Semaphore(0)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield asked
+        assert has_answered.acquire(timeout=20)
+        execute(server, "UPDATE changing SET n = n + 10")
+        yield asked
+        assert has_answered.acquire(timeout=20)
+        time.sleep(2.1)
+        yield asked
+
+    joined = ss.join(batches(), server.address("changing", key, cache_for=2), on=key, columns=["n"])
+    for batch in joined:
+        seen += batch.column("n").to_pylist()
+        has_answered.release()
+    assert [sorted(seen[start : start + 2]) for start in (0, 2, 4)] == [[1, 2], [1, 2], [11, 12]]
+    assert (joined.stats.tuples_in, joined.stats.tuples_out) == (6, 6)

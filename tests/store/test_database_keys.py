@@ -108,13 +108,6 @@ def test_a_key_without_an_index_is_refused(server: Server) -> None:
         opened(server, "without")
 
 
-@pytest.mark.parametrize("declared", ["varchar(20)", "double precision", "decimal(10, 0)"])
-def test_a_key_without_an_order_of_codes_is_refused_with_the_way_out(server: Server, declared: str) -> None:
-    server.load("texts", pa.table({"id": ["1"], "n": [1]}), {"id": declared, "n": "int"})
-    with pytest.raises(KeyTypeError, match=r"copy it with MasterTable\.build"):
-        opened(server, "texts")
-
-
 def test_a_table_or_column_that_is_not_there_is_named(server: Server) -> None:
     with pytest.raises(MasterNotFoundError, match="'nowhere'"):
         opened(server, "nowhere")

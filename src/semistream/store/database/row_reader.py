@@ -25,6 +25,8 @@ _MARGIN = 0.8
 """So much of what a query may bring is what it is expected to bring."""
 _FEWER, _MORE = 8, 2
 """After rows that took too much a query has so many times fewer keys, and after each that did not as many more."""
+_DENSE = 5
+"""Where no more than so many rows lie between two keys, all of them by a range cost less than keys one by one."""
 _MEMORY_SHARE = 14
 """The rows of one key may take about one part in so many of the memory of a join."""
 
@@ -51,8 +53,11 @@ class DatabaseRowReader(RowReader):
         max_bytes: int,
         row_bytes: int,
         connections: int,
+        rows_before: Int64Array | None = None,
     ) -> None:
         self._database = database
+        self._rows_before = rows_before
+        """How many rows there are before each page, and in all; None without pages."""
         self._key = list(key)
         self._columns = list(columns)
         names = [column.name for column in columns]
@@ -69,14 +74,35 @@ class DatabaseRowReader(RowReader):
         self._threads: ThreadPoolExecutor | None = None
 
     def look_up(self, codes: Int64Array, pages: Int32Array) -> FoundRows:
-        """Return the rows of the codes, or of the first of them whose rows fit; by queries for sets of codes."""
+        """Return the rows of the codes, or of the first of them whose rows fit.
+
+        By queries for sets of codes, or for ranges where most rows between the codes are wanted anyway.
+        """
 
         def ask(first: int, last: int, max_bytes: int) -> pa.RecordBatch:
-            return self._database.of_codes(self._key[0], self._asked, codes[first:last], max_bytes)
+            some = codes[first:last]
+            if self._rows_before is not None:
+                between = int(self._rows_before[pages[last - 1] + 1] - self._rows_before[pages[first]])
+                if last > first + 1 and between <= _DENSE * (last - first):
+                    return self._by_ranges(some, between, max_bytes)
+            return self._database.of_codes(self._key[0], self._asked, some, max_bytes)
 
         found = self._found(codes, ask)
         self.page_reads += len(np.unique(pages[: found.code_count]))
         return found
+
+    def _by_ranges(self, codes: Int64Array, expected_rows: int, max_bytes: int) -> pa.RecordBatch:
+        """Return the rows of codes by ranges from one to another, each small enough; what lies between is dropped."""
+        parts = -(-int(expected_rows * self._row_bytes) // max(1, int(_MARGIN * max_bytes)))
+        kept = []
+        for some in np.array_split(codes, max(1, min(parts, len(codes)))):
+            rows = self._database.in_ranges(self._key[0], self._asked, some[:1], some[-1:], max_bytes)
+            found = self._codec.encode([rows.column(self._key_places[0])]).codes
+            at = np.minimum(np.searchsorted(some, found), len(some) - 1)
+            wanted = some[at] == found
+            kept.append(rows if wanted.all() else rows.filter(pa.array(wanted)))
+            max_bytes -= kept[-1].nbytes
+        return kept[0] if len(kept) == 1 else pa.concat_batches(kept)
 
     def look_up_keys(self, codes: Int64Array, keys: AskedKeys) -> FoundRows:
         """Return the rows of the codes, or of the first of them whose rows fit; by queries for sets of keys."""
@@ -107,9 +133,7 @@ class DatabaseRowReader(RowReader):
             arrays.clear()
         return FoundRows(bounds, tuple(columns), done)
 
-    def _round(
-        self, ask: _Ask, first: int, end: int, room_bytes: int
-    ) -> tuple[list[tuple[int, pa.RecordBatch]], bool]:
+    def _round(self, ask: _Ask, first: int, end: int, room_bytes: int) -> tuple[list[tuple[int, pa.RecordBatch]], bool]:
         """Ask some queries side by side; return where each ends and its rows, up to the first that brings too much.
 
         And whether that is a single key, for whose rows there is no room now.

@@ -127,6 +127,7 @@ class DatabaseStore(MasterStore):
             max_bytes=max_bytes,
             row_bytes=self._fences.row_bytes,
             connections=self._address.connections,
+            rows_before=self._starts,
         )
 
     def close(self) -> None:
