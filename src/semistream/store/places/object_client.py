@@ -171,10 +171,10 @@ def _opened(scheme: str, bucket: str, _process: int) -> Any:
     from obstore.store import from_url
 
     files = AwsFiles.of(os.environ) if scheme == "s3" else AwsFiles()
-    return from_url(
+    return from_url(  # type: ignore[call-overload]  # the class for S3 cannot be named at run time
         f"{scheme}://{bucket}",
-        config=files.config or None,  # type: ignore[arg-type]  # the class for S3 cannot be named at run time
-        credential_provider=aws_files.keys if files.has_keys else None,  # type: ignore[arg-type]
+        config=files.config or None,
+        credential_provider=aws_files.keys if files.has_keys else None,
         client_options={
             "timeout": _TIMEOUT,
             "connect_timeout": _CONNECT_TIMEOUT,
