@@ -159,8 +159,9 @@ def _print(name: str, turn: int, rows: list[dict[str, Scalar]]) -> None:
         f"turn {turn + 1}, {name}: median {1000 * median(_of(measured, 'seconds')):,.0f} ms (operator "
         f"{1000 * median(_of(measured, 'operator_seconds')):,.0f}), first {_of(rows, 'seconds')[0]:.2f} s, longest of "
         f"the others {max(_of(rows, 'seconds')[1:]):.2f} s; {total['remote_requests'] / total['rows']:.4f} requests "
-        f"and {total['remote_bytes'] / total['rows']:,.0f} bytes a row; tier {max(_of(rows, 'tier_bytes')) / 1e6:,.0f} MB, "
-        f"{total['tier_hits']:,.0f} hits, {total['tier_misses']:,.0f} misses",
+        f"and {total['remote_bytes'] / total['rows']:,.0f} bytes a row; "
+        f"tier {max(_of(rows, 'tier_bytes')) / 1e6:,.0f} MB, {total['tier_hits']:,.0f} hits, "
+        f"{total['tier_misses']:,.0f} misses",
         flush=True,
     )
 
