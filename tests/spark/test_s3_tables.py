@@ -55,3 +55,52 @@ def test_a_stream_is_enriched_from_a_table_that_spark_wrote_to_s3(
     assert multiset(batch) == multiset(joined)
     names = place_of(table.address).names()
     assert not [name for name in names if name.startswith("tmp-")]
+
+
+def test_a_stream_with_a_tier_gives_the_rows_of_a_batch_join_also_after_a_rebuild(
+    spark: SparkSession, reached: S3Server, tmp_path: Path
+) -> None:
+    address = reached.address()
+    table = ss.MasterTable.build(products(), address, "product_id", page_bytes=1024)
+    for run in range(3):
+        if run == 2:
+            place = place_of(address)
+            for name in place.names():
+                place.remove(name)
+            table = ss.MasterTable.build(products(version=2), address, "product_id", page_bytes=1024)
+        source = SalesStream(spark, tmp_path / f"stream-{run}")
+        source.arrive(*(sales(number * ROWS, ROWS) for number in range(2)))
+        enriched = ss.enrich(
+            source.stream(), table, on="product_id", how="left", memory="16MB", disk="32MB", name=f"tier-{run}"
+        )
+        query = source.run(enriched)
+        master = spark.createDataFrame(products(version=2) if run == 2 else products())
+        expected = spark_join(source.batch(), master, {"product_id": "product_id"}, "left")
+        assert multiset(source.written()) == multiset(expected)
+        counts = [one for batch in ss.progress(query) for one in batch.enrichments]
+        assert sum(one.tier_failures for one in counts) == 0
+        assert sum(one.tier_hits + one.tier_misses + one.cache_hits for one in counts) > 0
+        if run != 1:
+            assert sum(one.remote_requests for one in counts) > 0
+            assert max(one.tier_bytes for one in counts) > 0
+
+
+def test_a_join_reads_through_a_tier_whose_blocks_are_damaged(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    table = ss.MasterTable.build(products(), s3.address(), "product_id", page_bytes=1024)
+    stream = sales(0, ROWS)
+
+    def joined() -> list[str]:
+        batches = ss.join(stream, table, on="product_id", memory="16MB", disk="16MB")
+        rows = sorted(map(str, batches.read_all().to_pylist()))
+        assert batches.stats.tier_failures == 0
+        return rows
+
+    first = joined()
+    assert first == joined()
+    (blocks,) = tmp_path.rglob("*.blocks")
+    with blocks.open("r+b") as file:
+        file.write(bytes(blocks.stat().st_size))
+    assert first == joined()

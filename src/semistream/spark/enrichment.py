@@ -81,8 +81,8 @@ def enrich(
         how: "inner", "left", "semi" or "anti"; Spark's names, such as "left_outer", also work.
         memory: What all joins of one Python worker process may use together: bytes, or a string such as "64MB", "64
             MiB" or, with Spark's meaning of 1024 times 1024, "64m".
-        disk: What copies of parts of a master table in an object store may take on the disk of each executor: bytes, or a
-            string such as "2GB". All queries with the same `disk` share it. By default nothing is kept there.
+        disk: What copies of parts of a master table in an object store may take on the disk of each executor: bytes, or
+            a string such as "2GB". All queries with the same `disk` share it. By default nothing is kept there.
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from columns of the DataFrame to the master columns that take their place.

@@ -31,6 +31,12 @@ _COUNTERS = {
     "bytes_read": ("read_bytes_total", "Bytes read from the master table."),
     "cache_admissions": ("cache_admissions_total", "Rows taken into the cache."),
     "cache_evictions": ("cache_evictions_total", "Rows that left the cache."),
+    "remote_requests": ("remote_requests_total", "Requests for master data to an object store."),
+    "remote_bytes": ("remote_bytes_total", "Bytes of master data that an object store has sent."),
+    "tier_hits": ("tier_hits_total", "Stretches of master data found on the local disk."),
+    "tier_misses": ("tier_misses_total", "Stretches of master data that were not on the local disk."),
+    "tier_blocks": ("tier_blocks_total", "Blocks of master data fetched to the local disk."),
+    "tier_failures": ("tier_failures_total", "Times that master data could not be kept on the local disk."),
     "warm_rows": ("warm_rows_total", "Rows loaded into a new worker's cache at its start."),
     "seconds": ("operator_seconds_total", "Time of the slowest task of each batch in the enrichment."),
 }
@@ -39,6 +45,7 @@ _GAUGES = {
     "budget_bytes": ("budget_bytes", "The budget of a worker."),
     "resident_bytes": ("resident_bytes", "Resident memory of the largest worker."),
     "cached_rows": ("cached_rows", "Rows in the largest cache of a worker."),
+    "tier_bytes": ("tier_bytes", "Bytes of master data on the local disk of an executor."),
     "version": ("master_version", "Version of the master table in the last batch."),
 }
 

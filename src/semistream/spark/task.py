@@ -19,6 +19,7 @@ from semistream.spark.refused_rows import RefusedRows
 from semistream.spark.statistics import TaskStatistics
 from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
 from semistream.store.address import Address
+from semistream.store.contract import StoredTable
 from semistream.store.tables import table_at
 
 
@@ -32,13 +33,13 @@ class Pin:
     batch: int | None = None
     wanted: bool = True
 
-    def resolve(self, table: Address) -> tuple[int, str, int]:
+    def resolve(self, table: StoredTable) -> tuple[int, str, int]:
         """Return the version to read, the id of the query and the number of the batch."""
         owner, batch = self.owner, self.batch
         if owner is None or batch is None:
             owner, batch = _micro_batch()
         if owner and self.wanted:
-            return table_at(table).pin(owner, batch, self.version), owner, batch
+            return table.pin(owner, batch, self.version), owner, batch
         if self.version is not None:
             return self.version, owner, batch
         if self.wanted:
@@ -47,7 +48,7 @@ class Pin:
                 "pass pin=(name, batch_id) to enrich so that a replay gives the same rows.",
                 stacklevel=2,
             )
-        return table_at(table).current_version(), owner, batch
+        return table.current_version(), owner, batch
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ class EnrichTask:
             counted = TaskStatistics.counted(JoinStats(), version=0, **self._described(owner, batch_id, None, 0, 0.0))
             yield self._carrier(counted)
             return
-        version, owner, batch_id = self.pin.resolve(self.table)
+        table = table_at(self.table, disk_bytes=self.disk_bytes)
+        version, owner, batch_id = self.pin.resolve(table)
         request = JoinRequest(
             self.table,
             self.algorithm,
@@ -100,9 +102,8 @@ class EnrichTask:
             first.schema,
             self.master_schema,
             self.memory_bytes,
-            self.disk_bytes,
         )
-        held, session = WORKER.join_for(request, version, typical_row_bytes(first, self.memory_bytes))
+        held, session = WORKER.join_for(request, table, version, typical_row_bytes(first, self.memory_bytes))
         before = replace(session.stats)
         rows_out = 0
         finished = False

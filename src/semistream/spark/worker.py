@@ -24,7 +24,7 @@ from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
 from semistream.spark.saved_cache import SavedCache
 from semistream.store.address import Address
-from semistream.store.contract import MasterStore
+from semistream.store.contract import MasterStore, StoredTable
 from semistream.store.tables import table_at
 
 _SPARK_VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
@@ -54,8 +54,6 @@ class JoinRequest:
     master_schema: pa.Schema
     """The columns that the plan needs, as they were when the query was planned."""
     memory_bytes: int
-    disk_bytes: int | None = None
-    """What copies of its blocks may take on the disk; None for none."""
 
     def kind(self, *, verify: bool) -> str:
         """Return a text that two requests share exactly if they can share a cache."""
@@ -184,10 +182,12 @@ class Worker:
         self._memory_bytes = 0
         self._frozen = False
 
-    def join_for(self, request: JoinRequest, version: int, row_bytes: float) -> tuple[HeldJoin, Session]:
-        """Return the join for a request, with its caches as they are."""
+    def join_for(
+        self, request: JoinRequest, table: StoredTable, version: int, row_bytes: float
+    ) -> tuple[HeldJoin, Session]:
+        """Return the join of a request with a version of its table, with its caches as they are."""
         self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
-        held, store = self._held(request, version)
+        held, store = self._held(request, table, version)
         held.used = time.monotonic()
         while True:
             memory_bytes = min(request.memory_bytes, self._memory_bytes // len(self._joins))
@@ -221,8 +221,7 @@ class Worker:
             gc.freeze()
             self._frozen = True
 
-    def _held(self, request: JoinRequest, version: int) -> tuple[HeldJoin, MasterStore]:
-        table = table_at(request.table, disk_bytes=request.disk_bytes)
+    def _held(self, request: JoinRequest, table: StoredTable, version: int) -> tuple[HeldJoin, MasterStore]:
         identity = table.identity(version)
         for verify in (False, True):
             join = self._joins.get(request.kind(verify=verify))

@@ -159,7 +159,7 @@ class MasterStore(ABC):
         """
 
     def expect(self, pages: Int64Array) -> None:  # noqa: B027
-        """Be told, in ascending order, which pages will be read soon; a store that is far away may bring them nearer."""
+        """Be told which pages will be read soon, in ascending order; a store far away may bring them nearer."""
 
     @property
     def traffic(self) -> Traffic:

@@ -7,16 +7,18 @@ from semistream.store.paged.format.layout import HOT_NAME
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions import manifest as manifests
 from semistream.store.paged.versions import pins
+from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.places.place import Place
 from semistream.store.places.saved_in_place import SavedInPlace
 from semistream.store.saved_rows import SavedRows
 
 
 class PagedTable(StoredTable):
-    """The table at a place; holds nothing but that."""
+    """The table at a place; holds nothing but that, and what it has last pinned."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self._pinned: Manifest | None = None
 
     def current_version(self) -> int:
         """Return the number of the newest version; costs one small read."""
@@ -28,11 +30,14 @@ class PagedTable(StoredTable):
 
     def identity(self, version: int) -> str:
         """Return the identity that stands in the manifest of a version."""
-        return manifests.load(self.place, version).identity
+        pinned = self._pinned
+        known = pinned if pinned is not None and pinned.version == version else manifests.load(self.place, version)
+        return known.identity
 
     def pin(self, owner: str, batch: int, version: int | None = None) -> int:
         """Return the version that a batch of a query is pinned to; the first caller pins it."""
-        return pins.pin(self.place, owner, batch, version)
+        pinned, self._pinned = pins.pinned(self.place, owner, batch, version)
+        return pinned
 
     @property
     def saved_rows(self) -> SavedRows:

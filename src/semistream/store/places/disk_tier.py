@@ -37,8 +37,8 @@ from semistream.store.places.tier_file import (
 MIN_TIER_BYTES = 16_000_000
 _LOCK_NAME = "lock"
 _LOCK_SECONDS, _LOCK_PAUSE_SECONDS = 2.0, 0.002
-_OVERHEAD_BYTES = 256
-"""What the file system and the map need for a block, generously."""
+_OVERHEAD_BYTES = 128
+"""What the file system needs to know where a block is, generously."""
 
 
 class DiskTier:
@@ -55,8 +55,9 @@ class DiskTier:
 
     @property
     def capacity(self) -> int:
-        """How many blocks there may be."""
-        return self.budget_bytes // (BLOCK_BYTES + _OVERHEAD_BYTES)
+        """How many blocks there may be, beside the maps of all objects that are known."""
+        maps = sum(file.map_bytes for file in list(self._files.values()))
+        return max(0, self.budget_bytes - maps) // (BLOCK_BYTES + _OVERHEAD_BYTES)
 
     def file(self, identity: str, size_bytes: int) -> TierFile:
         """Return the copies of an object."""
@@ -195,11 +196,10 @@ class DiskTier:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder and those above it that only this user can enter; OSError if somebody else has put one there."""
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.mkdir(exist_ok=True, mode=0o700)
-    for each in (folder, folder.parent):
-        status = os.lstat(each)
+    """Make a folder and the one above it, which only this user can enter; OSError if another user has one there."""
+    for each in (folder.parent, folder):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = each.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise PermissionError(errno.EPERM, "is not a folder of this user alone", str(each))
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from threading import BoundedSemaphore, Lock, Thread
+from threading import BoundedSemaphore, Lock
 
 import numpy as np
 
 from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.core.errors import CorruptTableError
 from semistream.core.measured_costs import MeasuredCosts
+from semistream.core.side_by_side import all_at_once
 from semistream.store.places.object_client import ObjectClient
 from semistream.store.places.place import MAX_SPAN_BYTES, TakeSpans, Traffic
 
@@ -56,27 +57,22 @@ class ObjectRanges:
         """Get stretches by a few calls at a time, each of some stretches, and hand them over as they come."""
         bounds = _group_bounds(ends - starts, MAX_SPAN_BYTES)
         groups = iter(list(pairwise(bounds)))
-        errors: list[BaseException] = []
+        failed = False
 
         def work() -> None:
+            nonlocal failed
             try:
                 for begin, end in groups:
-                    if errors:
+                    if failed:
                         return
                     with self._transit:
                         take(begin, self._brought(key, shown, starts[begin:end], ends[begin:end]))
-            except BaseException as error:
-                errors.append(error)
+            except BaseException:
+                failed = True
+                raise
 
         began = time.perf_counter()
-        helpers = [Thread(target=work, daemon=True) for _ in range(min(_GROUPS, len(bounds) - 1) - 1)]
-        for helper in helpers:
-            helper.start()
-        work()
-        for helper in helpers:
-            helper.join()
-        if errors:
-            raise errors[0]
+        all_at_once([work] * min(_GROUPS, len(bounds) - 1))
         self._count(len(starts), int((ends - starts).sum()), time.perf_counter() - began)
 
     @property

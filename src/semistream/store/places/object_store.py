@@ -7,15 +7,17 @@ count, and then looks for such a mark: of two that come at once at least one see
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, BinaryIO
 
 from semistream.core.arrays import Int64Array, UInt8Array
 from semistream.core.errors import InvalidSettingError, SemistreamError, StoreUnavailableError
+from semistream.core.side_by_side import side_by_side
 from semistream.store.address import Address
 from semistream.store.places.object_client import ObjectClient
 from semistream.store.places.object_ranges import ObjectRanges
@@ -90,7 +92,8 @@ class ObjectStore(Place):
         """Begin with what this process or a hint knows, and try the next numbers; list only where that fails."""
         number = _newest_seen.get(self.shown()) or self._hinted()
         if number:
-            here, after = self._both_statuses(name_of(number), name_of(number + 1))
+            begin = number
+            here, after = side_by_side(lambda: self.status(name_of(begin)), lambda: self.status(name_of(begin + 1)))
             for _ in range(_MAX_PROBES if here is not None else 0):
                 if after is None:
                     _newest_seen[self.shown()] = number
@@ -103,6 +106,20 @@ class ObjectStore(Place):
         else:
             _newest_seen[self.shown()] = listed
         return listed
+
+    def lease_newest(
+        self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]
+    ) -> tuple[int, Lease] | None:
+        """Read the object that was the newest when this process looked last, and try the next number meanwhile."""
+        number = _newest_seen.get(self.shown())
+        if number is not None:
+            with suppress(FileNotFoundError):
+                lease, following = side_by_side(
+                    lambda: self.lease(name_of(number)), lambda: self.status(name_of(number + 1))
+                )
+                if following is None:
+                    return number, lease
+        return super().lease_newest(name_of, number_in)
 
     def status(self, name: str) -> ObjectStatus | None:
         """Ask for the head of an object."""
@@ -129,19 +146,28 @@ class ObjectStore(Place):
         """Put an object on the condition that there is none; what became of a lost answer is read back."""
         if before is not None:
             before()
+        try:
+            return self.put_or_found(name, content) in (None, content)
+        except FileNotFoundError:
+            return False
+
+    def put_or_found(self, name: str, content: bytes) -> bytes | None:
+        """Put an object on the condition that there is none; else return what is there, which may be our own.
+
+        It is our own if the answer to an attempt was lost, which the library may have repeated by itself.
+        """
         for attempt in range(_PUT_ATTEMPTS):
             try:
                 if self._client.put_if_absent(self._key(name), self.shown(name), content):
-                    return True
+                    return None
             except StoreUnavailableError:
                 # The put may have been done, or may be done in a moment: only a further answer tells.
                 if attempt == _PUT_ATTEMPTS - 1:
                     raise
                 continue
-            # It may be our own of an attempt whose answer was lost.
             with suppress(FileNotFoundError):
-                return self.read(name) == content
-        return False
+                return self.read(name)
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.shown(name))
 
     def replace(self, name: str, write: Callable[[NewRows], None]) -> None:
         """Write to a temporary file of this machine, and put that."""
@@ -216,12 +242,6 @@ class ObjectStore(Place):
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
-
-    def _both_statuses(self, one: str, other: str) -> tuple[ObjectStatus | None, ObjectStatus | None]:
-        """Ask for two heads in the time of one: every micro-batch begins with them."""
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(self.status, other)
-            return self.status(one), asked.result()
 
     def _listed(self, folder: str) -> tuple[dict[str, ObjectStatus], list[str]]:
         key = self._key(folder) if folder else self._prefix

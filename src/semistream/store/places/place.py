@@ -184,6 +184,13 @@ class Place(ABC):
     def newest(self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]) -> int | None:
         """Return the highest number of the objects that are numbered so; None if there is none."""
 
+    def lease_newest(
+        self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]
+    ) -> tuple[int, Lease] | None:
+        """Return `newest`, and hold that object; FileNotFoundError if it went meanwhile."""
+        number = self.newest(name_of, number_in)
+        return None if number is None else (number, self.lease(name_of(number)))
+
     @abstractmethod
     def status(self, name: str) -> ObjectStatus | None:
         """Return what is known of an object; None if there is none."""
@@ -203,6 +210,10 @@ class Place(ABC):
     @abstractmethod
     def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
         """Put a complete object for good if its name is free, and say whether it was; `before` comes just before."""
+
+    def put_or_found(self, name: str, content: bytes) -> bytes | None:
+        """Put a complete object if its name is free; else return what is there, FileNotFoundError if that has gone."""
+        return None if self.put_new(name, content) else self.read(name)
 
     @abstractmethod
     def replace(self, name: str, write: Callable[[NewRows], None]) -> None:

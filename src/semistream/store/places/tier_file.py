@@ -42,6 +42,8 @@ class TierFile:
         self.name = name
         self.size_bytes = size_bytes
         self.block_count = _blocks_in(size_bytes)
+        self.map_bytes = _HEADER_BYTES * (2 + 2 * self.block_count // _HEADER_BYTES)
+        """What the map takes on the disk, by whole blocks of the file system."""
         self._folder = folder
         self._map = map_file
         self._blocks = blocks_file

@@ -54,6 +54,12 @@ class WrappingPlace(Place):
         """Return the highest number inside."""
         return self.inside.newest(name_of, number_in)
 
+    def lease_newest(
+        self, name_of: Callable[[int], str], number_in: Callable[[str], int | None]
+    ) -> tuple[int, Lease] | None:
+        """Hold the newest object inside."""
+        return self.inside.lease_newest(name_of, number_in)
+
     def status(self, name: str) -> ObjectStatus | None:
         """Return what is known of an object inside."""
         return self.inside.status(name)
@@ -73,6 +79,10 @@ class WrappingPlace(Place):
     def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
         """Put an object inside if its name is free."""
         return self.inside.put_new(name, content, before=before)
+
+    def put_or_found(self, name: str, content: bytes) -> bytes | None:
+        """Put an object inside, or return what is there."""
+        return self.inside.put_or_found(name, content)
 
     def replace(self, name: str, write: Callable[[NewRows], None]) -> None:
         """Replace an object inside."""

@@ -134,13 +134,21 @@ def load(place: Place, version: int) -> Manifest:
 def leased(place: Place, version: int | None = None) -> tuple[Manifest, Lease]:
     """Return the manifest of a version, by default the current one, which no vacuum removes while the lease is held."""
     while True:
-        number = newest(place) if version is None else version
         try:
-            lease = place.lease(manifest_name(number))
-        except FileNotFoundError:
-            if version is None and _was_replaced(place, number):
-                continue
-            raise _no_such_version(place, number) from None
+            if version is None:
+                found = place.lease_newest(manifest_name, number_in)
+                if found is None:
+                    raise _no_table(place)
+                number, lease = found
+            else:
+                number, lease = version, place.lease(manifest_name(version))
+        except FileNotFoundError as error:
+            if version is not None:
+                raise _no_such_version(place, version) from None
+            known = versions(place)
+            if known and error.filename == place.shown(manifest_name(known[-1])):
+                raise _no_such_version(place, known[-1]) from None
+            continue  # a merge and a vacuum have put another version in the place of the newest one
         try:
             return _of_version(place, number, lease.content(), is_newest=version is None), lease
         except BaseException:
@@ -190,9 +198,7 @@ def newest(place: Place) -> int:
     """Return the number of the newest version."""
     number = place.newest(manifest_name, number_in)
     if number is None:
-        raise MasterNotFoundError(
-            f"There is no master table at {place.shown()}: build one with MasterTable.build(data, path, key=...)."
-        )
+        raise _no_table(place)
     return number
 
 
@@ -221,6 +227,12 @@ def _way_out(place: Place, damaged: int) -> str:
     return (
         f"restore the file from a backup, or give up the changes of version {damaged} and go back with "
         f"`semistream master restore {place.shown()} --version {older[-1]}`"
+    )
+
+
+def _no_table(place: Place) -> MasterNotFoundError:
+    return MasterNotFoundError(
+        f"There is no master table at {place.shown()}: build one with MasterTable.build(data, path, key=...)."
     )
 
 

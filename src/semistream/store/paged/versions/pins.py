@@ -21,18 +21,20 @@ import re
 import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
+from semistream.core.side_by_side import all_at_once, side_by_side
 from semistream.store.paged.format.layout import PINS_NAME
 from semistream.store.paged.versions import manifest
-from semistream.store.places.place import Place
+from semistream.store.places.place import Lease, Place
 
 HONOURED = 2
 """How many of the newest pins of each query a vacuum honours: a restart replays the last batch or the one before."""
 _KEPT = 10
-_FORGET_EVERY = 8
+_FORGET_EVERY, _FORGET_AT_ONCE = 8, 32
 """Old pins are looked for so seldom where it is dear to list them."""
 _OWNER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _PIN = re.compile(r"(\d{1,18})\.json")
@@ -59,6 +61,11 @@ def pin(place: Place, owner: str, batch: int, version: int | None = None) -> int
     The first caller's `version`, by default the current one, is put into a complete file that is then linked to its
     name, so that of several callers one wins and all others read what it wrote. Costs about 0.1 ms once it is pinned.
     """
+    return pinned(place, owner, batch, version)[0]
+
+
+def pinned(place: Place, owner: str, batch: int, version: int | None = None) -> tuple[int, manifest.Manifest | None]:
+    """Return as `pin` does, and the manifest of that version if it was read on the way."""
     if not _OWNER.fullmatch(owner):
         raise InvalidSettingError(
             f"{owner!r} cannot name a pin: use up to 128 letters, digits, '_', '.' and '-', the last two not first."
@@ -67,26 +74,23 @@ def pin(place: Place, owner: str, batch: int, version: int | None = None) -> int
         raise InvalidSettingError(f"{batch!r} is not the number of a batch: number the batches from 0 on.")
     name = _name(owner, batch)
     while True:
-        try:
-            return _pinned_version(place, name)
-        except FileNotFoundError:
-            pass
-        try:
-            wanted, lease = manifest.leased(place, version)
-        except MasterNotFoundError:
-            if version is None:
-                raise
-            raise SemistreamError(
-                f"Version {version} of {place.shown()} is gone: it was vacuumed; start again."
-            ) from None
-        with lease:
-            if not _put_if_absent(place, name, wanted.version):
-                continue
-            if lease.still_there():
-                if place.promises.lists_cheaply or not batch % _FORGET_EVERY:
-                    _forget_old(place, owner, batch)
-                return wanted.version
-            place.remove(name)
+        found, leased = _looked_up(place, name, version)
+        with leased if leased is not None else nullcontext():
+            wanted = leased.manifest if leased is not None else None
+            if found is None:
+                assert leased is not None
+                try:
+                    found = _put_or_found(place, name, leased.manifest.version)
+                except FileNotFoundError:
+                    continue
+                if found is None:
+                    if leased.lease.still_there():
+                        if place.promises.lists_cheaply or not batch % _FORGET_EVERY:
+                            _forget_old(place, owner, batch)
+                        return leased.manifest.version, leased.manifest
+                    place.remove(name)
+                    continue
+            return found, wanted if wanted is not None and wanted.version == found else None
 
 
 @contextmanager
@@ -168,13 +172,63 @@ def remove_half_written(place: Place, *, now: float | None = None) -> None:
                 place.remove_if_possible(f"{folder}/{name}")
 
 
+class _Leased:
+    """The version that would be pinned, held until that is decided."""
+
+    def __init__(self, wanted: manifest.Manifest, lease: Lease) -> None:
+        self.manifest = wanted
+        self.lease = lease
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.lease.release()
+
+
+def _looked_up(place: Place, name: str, version: int | None) -> tuple[int | None, _Leased | None]:
+    """Return the version of a pin, None if there is none, and the version that would be pinned then.
+
+    Where reads take long, both are looked for at the same time, although a pin may make the other useless.
+    """
+
+    def pinned_version() -> int | None:
+        try:
+            return _pinned_version(place, name)
+        except FileNotFoundError:
+            return None
+
+    def leased() -> _Leased | MasterNotFoundError:
+        try:
+            return _Leased(*manifest.leased(place, version))
+        except MasterNotFoundError as error:
+            return error
+
+    wanted: _Leased | MasterNotFoundError | None
+    if place.promises.lists_cheaply:
+        found = pinned_version()
+        wanted = leased() if found is None else None
+    else:
+        found, wanted = side_by_side(pinned_version, leased)
+    if not isinstance(wanted, MasterNotFoundError):
+        return found, wanted
+    if found is not None:
+        return found, None
+    if version is None:
+        raise wanted
+    raise SemistreamError(f"Version {version} of {place.shown()} is gone: it was vacuumed; start again.")
+
+
 def _name(owner: str, batch: int) -> str:
     return f"{PINS_NAME}/{owner}/{batch}.json"
 
 
-def _put_if_absent(place: Place, name: str, version: int) -> bool:
+def _put_or_found(place: Place, name: str, version: int) -> int | None:
+    """Put a pin; the version of the one that is there, if there is one that is not our own."""
+    encoded = _encoded(name, version)
     try:
-        return place.put_new(name, _encoded(name, version))
+        found = place.put_or_found(name, encoded)
+        return None if found is None or found == encoded else _decoded(place, name, found)
     except (PermissionError, NotADirectoryError):
         raise SemistreamError(
             f"{place.shown(name.rpartition('/')[0])} cannot be written: let the workers write there so that batches "
@@ -201,6 +255,10 @@ def _pinned_version(place: Place, name: str) -> int:
         raise SemistreamError(
             f"The pin {place.shown(name)} cannot be read ({error.strerror}): check the disk and try again."
         ) from error
+    return _decoded(place, name, content)
+
+
+def _decoded(place: Place, name: str, content: bytes) -> int:
     if match := _WITHOUT_CHECKSUM.fullmatch(content):
         return int(match[1])
     try:
@@ -226,6 +284,9 @@ def _batches(place: Place, owner: str) -> list[int]:
 
 
 def _forget_old(place: Place, owner: str, newest: int) -> None:
-    for batch in _batches(place, owner):
-        if batch <= newest - _KEPT:
-            place.remove_if_possible(_name(owner, batch))
+    old = [_name(owner, batch) for batch in _batches(place, owner) if batch <= newest - _KEPT]
+    if place.promises.lists_cheaply:
+        for name in old:
+            place.remove_if_possible(name)
+    else:
+        all_at_once([partial(place.remove_if_possible, name) for name in old[:_FORGET_AT_ONCE]])
