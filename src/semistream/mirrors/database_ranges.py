@@ -115,7 +115,7 @@ def _can_divide(column: Column) -> bool:
     types = pa.types
     if types.is_string(column.type):
         return column.declared.startswith(("text", "varchar", "char", "bpchar"))
-    return types.is_integer(column.type) or types.is_date(column.type) or types.is_timestamp(column.type)
+    return bool(types.is_integer(column.type) or types.is_date(column.type) or types.is_timestamp(column.type))
 
 
 def _keeps_order(kinds: Sequence[pa.DataType]) -> bool:
