@@ -171,10 +171,12 @@ def _opened(scheme: str, bucket: str, _process: int) -> Any:
     from obstore.store import from_url
 
     files = AwsFiles.of(os.environ) if scheme == "s3" else AwsFiles()
-    return from_url(  # type: ignore[call-overload]  # the class for S3 cannot be named at run time
+    of_files: dict[str, Any] = dict(files.config)
+    if files.has_keys:
+        of_files["credential_provider"] = aws_files.keys
+    return from_url(
         f"{scheme}://{bucket}",
-        config=files.config or None,
-        credential_provider=aws_files.keys if files.has_keys else None,
+        **of_files,
         client_options={
             "timeout": _TIMEOUT,
             "connect_timeout": _CONNECT_TIMEOUT,

@@ -12,7 +12,6 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -93,7 +92,8 @@ class ObjectStore(Place):
         """Begin with what this process or a hint knows, and try the next numbers; list only where that fails."""
         number = _newest_seen.get(self.shown()) or self._hinted()
         if number:
-            here, after = self._both_statuses(name_of(number), name_of(number + 1))
+            begin = number
+            here, after = side_by_side(lambda: self.status(name_of(begin)), lambda: self.status(name_of(begin + 1)))
             for _ in range(_MAX_PROBES if here is not None else 0):
                 if after is None:
                     _newest_seen[self.shown()] = number
@@ -242,12 +242,6 @@ class ObjectStore(Place):
 
     def _key(self, name: str) -> str:
         return f"{self._prefix}/{name}" if self._prefix else name
-
-    def _both_statuses(self, one: str, other: str) -> tuple[ObjectStatus | None, ObjectStatus | None]:
-        """Ask for two heads in the time of one: every micro-batch begins with them."""
-        with ThreadPoolExecutor(1) as pool:
-            asked = pool.submit(self.status, other)
-            return self.status(one), asked.result()
 
     def _listed(self, folder: str) -> tuple[dict[str, ObjectStatus], list[str]]:
         key = self._key(folder) if folder else self._prefix
