@@ -176,7 +176,7 @@ class MasterTable:
         Args:
             data: All rows that the table should have, in any form that `build` takes. By default the source that the
                 table was built from is read.
-            memory: What sorting and comparing may use: bytes, or a text such as "256MB".
+            memory: What sorting and comparing may use: bytes, or a string such as "256MB".
             spark: The Spark session for a source that Spark reads; by default the active one.
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """

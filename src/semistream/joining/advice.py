@@ -145,7 +145,7 @@ def _counts(keys: pa.Table, store: MasterStore) -> Int64Array:
 
 
 def _present_rate(keys: pa.Table, store: MasterStore, pairs: Sequence[tuple[str, str]], seed: int) -> float:
-    """Return of how many rows with a usable key the master table has the key, by looking some of them up."""
+    """Return the share of rows with a usable key that have a match, by looking some of them up."""
     chosen = np.random.default_rng(seed).integers(0, keys.num_rows, _LOOKED_UP_ROWS)
     joined = join(keys.take(pa.array(chosen)), store, on=dict(pairs), how="semi")
     joined.read_all()

@@ -57,7 +57,7 @@ def _in_order(stream: pa.Table, table: Path, key: list[str]) -> Iterator[pa.Reco
 
 
 def _received(rows: pa.Table) -> pa.Table:
-    """Return rows as Spark sends them: in memory that must not be written to, for which kernels are compiled apart."""
+    """Return rows as Spark sends them: in read-only memory, for which kernels are compiled separately."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

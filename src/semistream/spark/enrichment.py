@@ -281,7 +281,7 @@ def _output_schema(
 
 
 def _by_position(plan: OutputPlan, keys: list[int]) -> OutputPlan:
-    """Return the plan with columns named by their positions: the names of users may be dotted or double."""
+    """Return the plan with columns named by their positions: users' names may have dots or occur twice."""
     fields = [field.with_name(f"o{index}").with_nullable(True) for index, field in enumerate(plan.schema)]
     return OutputPlan(
         plan.how,

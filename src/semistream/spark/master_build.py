@@ -1,6 +1,6 @@
 """Builds and merges master tables from Spark DataFrames: Spark sorts, its tasks write, the driver commits.
 
-Rows get their key codes in tasks, are parted by ranges of codes and sorted by Spark, which spills what does not fit.
+Rows get their key codes in tasks, are divided into ranges of codes and sorted by Spark, which spills what does not fit.
 How many parts there are follows from `spark.sql.shuffle.partitions` and from adaptive execution, which joins small
 ones. The driver and all executors must reach the table by the same address.
 """
@@ -140,7 +140,7 @@ def apply_difference(
 ) -> AppliedDifference:
     """Bring a table in step with a DataFrame that has all its rows (`whole`) or those that have changed.
 
-    A key must not be there twice, unless the table keeps them all. Only rows that differ from the table are merged.
+    A key must not occur twice, unless the table keeps them all. Only rows that differ from the table are merged.
     """
     with MergeInParts(address, parse_bytes(memory), progress) as begun:
         changes = _Changes(begun, progress or silent)

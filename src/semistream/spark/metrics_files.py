@@ -99,7 +99,7 @@ class JsonLinesFile:
 
 
 class PrometheusFile:
-    """A text file in Prometheus' format that always is whole: each batch replaces it.
+    """A text file in Prometheus' format that is always whole: each batch replaces it.
 
     Counters begin at 0 with each start of the process, which is what scrapers expect.
     """
