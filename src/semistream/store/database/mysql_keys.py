@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.store.database.contract import Column
@@ -16,6 +17,8 @@ from semistream.store.database.key_values import plain_values, possible_rows
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """Of dates, from 1970 on: those of the years 1 to 9999."""
 _DAY_MICROSECONDS = 86_400_000_000
+_MAX_KEY_BYTES = 65_535 * 4
+"""No column that can have an index holds more, in any character set."""
 _TEXTS = ("char", "varchar")
 _OTHERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime", "timestamp")
 _BYTES = ("binary", "varbinary")
@@ -89,6 +92,9 @@ def _literals(key: pa.DataType, values: pa.Array) -> list[str]:
 
 
 def _possible(key: pa.DataType, values: pa.Array) -> BoolArray | None:
+    if pa.types.is_string(key) or pa.types.is_binary(key):
+        short: BoolArray = pc.less_equal(pc.binary_length(values), _MAX_KEY_BYTES).to_numpy(zero_copy_only=False)
+        return short
     if not (pa.types.is_date(key) or pa.types.is_timestamp(key)):
         return None
     codes = values.to_numpy(zero_copy_only=False)

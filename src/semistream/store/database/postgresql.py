@@ -79,6 +79,7 @@ class PostgresqlTable(Database):
         parts = (address.table,) if address.schema is None else (address.schema, address.table)
         self._table = _Identifier(*parts)
         self.sessions = Sessions(address.server, partial(connect, address), fault_of, address.retry_seconds)
+        self._encoding: str | None = None
 
     def describe(self) -> Description:
         """Return columns, types and indexes by three queries of the catalogue."""
@@ -94,6 +95,7 @@ class PostgresqlTable(Database):
                 f"and the schema, and that the user may read it."
             )
         oid, kind, encoding = found
+        self._encoding = encoding
         if encoding == "SQL_ASCII":
             raise UnsupportedValueError(
                 f"{address.server} stores text without a known encoding (SQL_ASCII): copy the table with "
@@ -163,8 +165,8 @@ class PostgresqlTable(Database):
         return self._rows(query, lists, columns, max_bytes)
 
     def can_be_key(self, column: Column) -> bool:
-        """Say whether the type is one of those that are compared exactly."""
-        return keys.can_be_asked(column)
+        """Say whether the type is one of those that are compared exactly, and any text can be asked for."""
+        return keys.can_be_asked(column) and (not pa.types.is_string(column.type) or self._encoding == "UTF8")
 
     def of_keys(
         self, key: Sequence[Column], columns: Sequence[Column], values: Sequence[pa.Array], max_bytes: int

@@ -17,6 +17,8 @@ from semistream.store.found_rows import AskedKeys, FoundRows, RowReader, found_c
 
 _MAX_KEYS = 10_000
 """How many keys one query has."""
+_MAX_ASKED_BYTES = 1 << 20
+"""What the keys of one query take, for servers do not take queries of any length."""
 _MIN_KEYS = 500
 """A set of fewer keys is not divided among connections."""
 _PARTS = 4
@@ -108,7 +110,12 @@ class DatabaseRowReader(RowReader):
         """Return the rows of the codes, or of the first of them whose rows fit; by queries for sets of keys."""
 
         def ask(first: int, last: int, max_bytes: int) -> pa.RecordBatch:
-            return self._database.of_keys(self._key, self._asked, keys.between(first, last), max_bytes)
+            values = keys.between(first, last)
+            if last > first + 1 and sum(column.nbytes for column in values) > _MAX_ASKED_BYTES:
+                middle = (first + last) // 2
+                rows = ask(first, middle, max_bytes)
+                return pa.concat_batches([rows, ask(middle, last, max_bytes - rows.nbytes)])
+            return self._database.of_keys(self._key, self._asked, values, max_bytes)
 
         return self._found(codes, ask)
 
