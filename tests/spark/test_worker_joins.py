@@ -53,7 +53,7 @@ def test_a_worker_joins_with_any_store_that_keeps_the_contract(tmp_path: Path, m
     task = enrich_task(build(tmp_path), SALES.schema, pin=Pin())
     table = TableWithoutSnapshots(products(), "product_id")
     for module in ("task", "worker"):
-        monkeypatch.setattr(f"semistream.spark.{module}.table_at", lambda _: table)
+        monkeypatch.setattr(f"semistream.spark.{module}.table_at", lambda _, **__: table)
     for place, master in enumerate((products(), products(version=2))):
         if place:
             table.replace(master)
