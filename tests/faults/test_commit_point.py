@@ -103,7 +103,7 @@ def test_the_version_that_stays_must_be_whole_before_others_are_removed(table: M
             path.unlink()
             if damaged is not None:
                 path.write_bytes(damaged)
-            with pytest.raises(CorruptTableError, match=rf"version 2 is to stay \(newest\).*{path.name}"):
+            with pytest.raises(CorruptTableError, match=rf"version 2 is to stay \(the newest\).*{path.name}"):
                 table.vacuum(keep_for=0)
             path.write_bytes(whole)
             assert manifest.versions(LocalFolder(table.path)) == [1, 2]

@@ -110,7 +110,8 @@ def test_the_example_with_all_settings_can_be_planned(spark: SparkSession, tmp_p
     (tmp_path / "incoming").mkdir()
     (tmp_path / "incoming" / "1.csv").write_text("sale_id;product_id;quantity;sale_date\n")
     before = sorted(tmp_path.rglob("*"))
-    planned = plan_pipeline(spark, read_description(file))
+    with pytest.warns(UserWarning, match="`disk` changes nothing"):
+        planned = plan_pipeline(spark, read_description(file))
     assert planned.rows.columns == [
         *("sale_id", "surrogate_key", "product", "quantity", "total", "supplier_id", "sale_hour")
     ]

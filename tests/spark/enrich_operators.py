@@ -42,10 +42,15 @@ class KillsTheOthers:
         for batch in batches:
             if self.sale_id in batch["sale_id"].to_pylist() and not self.killed.exists():
                 self.killed.touch()
-                for other in psutil.Process(os.getppid()).children():
-                    if other.pid != os.getpid():
-                        other.kill()
+                for other in _other_workers():
+                    other.kill()
             yield batch
+
+
+def _other_workers() -> list[psutil.Process]:
+    """Return the workers of all daemons of this session, because joins have a daemon of their own."""
+    daemons = psutil.Process(os.getppid()).parent().children()
+    return [worker for daemon in daemons for worker in daemon.children() if worker.pid != os.getpid()]
 
 
 class LoadsKernels:

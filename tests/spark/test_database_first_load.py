@@ -63,6 +63,7 @@ def loaded(server: Any, name: str, rows: int = ROWS) -> str:
     server.load(name, table, TYPES, "id")
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE INDEX by_code_{name} ON {name} (code)")
+        cursor.execute(f"CREATE INDEX by_both_{name} ON {name} (id, code)")
     return str(server.address(name)).replace("&key=id", "")
 
 
