@@ -77,7 +77,7 @@ class ObjectRanges:
 
     @property
     def gap_bytes(self) -> int:
-        """What a request has cost of late, in bytes that could have been brought meanwhile."""
+        """The recent cost of a request, in bytes that could have been transferred in the same time."""
         request_seconds, byte_seconds = self._costs.costs
         return int(request_seconds / byte_seconds)
 

@@ -237,7 +237,7 @@ class ObjectStore(Place):
 
     @property
     def gap_bytes(self) -> int:
-        """What a request has cost of late, in bytes that could have been brought meanwhile."""
+        """The recent cost of a request, in bytes that could have been transferred in the same time."""
         return self._ranges.gap_bytes
 
     def _key(self, name: str) -> str:

@@ -125,7 +125,7 @@ class TierFile:
             files.write_all_at(self._map, states.tobytes(), _HEADER_BYTES + first)
 
     def uses(self) -> UInt8Array:
-        """Return how often each block was used of late; a hint."""
+        """Return how often each block was used recently; a hint."""
         return self._read_map(1)
 
     def set_uses(self, first: int, uses: UInt8Array) -> None:
