@@ -1,10 +1,12 @@
 """Compares ways to enrich a stream from a table that stays in its database, in turns on one machine.
 
-Three ways, each over the same batches of generated keys: one query a row; the hand-written `mapInPandas` with one query
-a batch and an LRU of as much memory as ours has; and `ss.enrich`, without a shuffle, as a micro-batch has none. The
-server is started on loopback with a temporary folder, as the tests start it, and filled with rows of about 110 bytes.
-MariaDB has a buffer pool of 512 MB, since it reads past the system's page cache, in which PostgreSQL's table is. Caches
-are filled by some batches before the first one that counts.
+Ways, each over the same batches of generated keys: one query a row; the hand-written `mapInPandas` with one query a
+batch and an LRU of as much memory as ours has; Flink's JDBC look-up join with its cache, if the environment says where
+Flink is (`peers.md`, "With Flink"; for MariaDB the folder of jars needs mysql-connector-j); and `ss.enrich`, without a
+shuffle, as a micro-batch has none: on the table in the database, on a mirror of it, and on a local folder that was
+built from the same rows in files. The server is started on loopback with a temporary folder, as the tests start it,
+and filled with rows of about 110 bytes. MariaDB has a buffer pool of 512 MB, since it reads past the system's page
+cache, in which PostgreSQL's table is. Caches are filled by some batches before the first one that counts.
 
     python benchmarks/database_lookups.py --kind postgresql --rows 2000000 --batch 200000 --warm 4 --turns 5
 """
@@ -14,20 +16,30 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from build_by_spark import session
+from flink_lookups import FlinkLookups
 from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
+from semistream.core.arrays import Int64Array
 from semistream.generator.stream_keys import ZipfKeys
 from semistream.joining.compiled_kernels import compile_kernels
+from semistream.mirrors.refreshing import build_mirror
+from semistream_lab.peers import peer_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -37,6 +49,7 @@ COLUMNS = ("supplier", "price", "stock", "words")
 SCHEMA = "row BIGINT, id BIGINT, supplier BIGINT, price DOUBLE, stock BIGINT, words STRING"
 CACHED_ROW_BYTES = 400
 """What a row of Python values takes in an OrderedDict, its key and its place with it."""
+_PAGES_OF_A_FILE = 4_000
 ONE_BY_ONE = 2_000
 """One query a row is measured on so many rows, since it takes so long."""
 
@@ -130,59 +143,107 @@ def one_by_one(connect: Callable[[], Any], keys: list[int]) -> float:
     return len(keys) / (time.perf_counter() - began)
 
 
+@dataclass(frozen=True)
+class Tables:
+    """Where `ss.enrich` finds the same rows."""
+
+    database: str
+    mirror: ss.MasterTable
+    folder: ss.MasterTable
+
+    @classmethod
+    def of(cls, server: Any, folder: Path, spark: SparkSession) -> Tables:
+        """Make a mirror of the master table by Spark, and build a table from the same rows in files."""
+        address = server.address("master", cache_for=3600)
+        source = ss.DatabaseSource(server.address("master").replace("&key=id", ""))
+        build_mirror(source, ss.MasterTable(folder / "mirror").address, "id", spark=spark)
+        with ss.MasterTable(address).open() as store:
+            pages = store.page_count
+            for number, first in enumerate(range(0, pages, _PAGES_OF_A_FILE)):
+                last = min(first + _PAGES_OF_A_FILE, pages) - 1
+                rows = store.read(np.array([first]), np.array([last]))
+                (folder / "files").mkdir(exist_ok=True)
+                taken = rows.take(np.arange(len(rows.codes)), store.schema.names)
+                pq.write_table(pa.Table.from_batches([taken]), folder / "files" / f"{number}.parquet")
+        built = ss.MasterTable.build(spark.read.parquet(str(folder / "files")), folder / "folder", key="id")
+        return cls(address, ss.MasterTable(folder / "mirror"), built)
+
+
 def measure(kind: str, rows: int, batch: int, warm: int, turns: int, memory: int, exponent: float) -> None:
     """Start a server and print what each way achieves, turn after turn and in the median."""
     module = postgresql if kind == "postgresql" else mariadb
     os.environ |= {"PGPASSWORD": postgresql.PASSWORD, "MYSQL_PWD": mariadb.PASSWORD, "PYSPARK_PYTHON": sys.executable}
     server = module.new_server(*(["--innodb-buffer-pool-size=512M"] if kind == "mariadb" else []))
     compile_kernels()
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch // 2)
     # Functions that go to workers carry this module by value, and nothing of the server but how to reach it.
     connect = _connector(kind, server.port, module.PASSWORD)
-    try:
-        fill(server, rows)
-        keys = ZipfKeys(rows, exponent, seed=1, ranks="shuffled")
-        gathered: dict[str, list[float]] = {"one query a row": [], "mapInPandas and LRU": [], "enrich": []}
-        for turn in range(warm + turns):
-            drawn = keys.draw(batch)
-            frame = pd.DataFrame({"row": np.arange(batch), "id": drawn})
-            stream = spark.createDataFrame(frame).repartition(2).cache()
-            stream.count()
-            rates = {"one query a row": one_by_one(connect, drawn[:ONE_BY_ONE].tolist())}
-            ways = {
-                "mapInPandas and LRU": by_hand(stream, connect, memory // CACHED_ROW_BYTES),
-                "enrich": ss.enrich(
-                    stream,
-                    server.address("master", cache_for=3600),
-                    on="id",
-                    how="left",
-                    memory=memory,
-                    partitioning="none",
-                ),
-            }
-            for name, enriched in ways.items():
-                began = time.perf_counter()
-                enriched.write.format("noop").mode("overwrite").save()
-                rates[name] = batch / (time.perf_counter() - began)
-            stream.unpersist()
-            counts = turn >= warm
-            shown = {name: round(rate) for name, rate in rates.items()}
-            print(turn, shown, "" if counts else "(not counted)", flush=True)
-            if counts:
-                for name, rate in rates.items():
-                    gathered[name].append(rate)
-        print("median rows/s", {name: round(median(rates)) for name, rates in gathered.items()})
-    finally:
-        spark.stop()
-        server.stop()
+    flink, keys = None, ZipfKeys(rows, exponent, seed=1, ranks="shuffled")
+    with tempfile.TemporaryDirectory(prefix="semistream-lookups-") as name:
+        spark = session(Path(name), 2, "1g", {"spark.sql.execution.arrow.pyspark.enabled": "true"})
+        try:
+            fill(server, rows)
+            tables = Tables.of(server, Path(name), spark)
+            spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", batch // 2)
+            if (missing := FlinkLookups.why_not(kind)) is None:
+                flink = FlinkLookups(kind, server.port, module.PASSWORD, keys, memory, Path(name))
+                print(f"Flink's cache has room for {flink.cached_rows:,} rows", flush=True)
+            else:
+                print(f"without Flink: {missing}", flush=True)
+            gathered: dict[str, list[float]] = {}
+            for turn in range(warm + turns):
+                keys.seek(turn * batch)
+                drawn = keys.draw(batch)
+                rates = {"one query a row": one_by_one(connect, drawn[:ONE_BY_ONE].tolist())}
+                if flink is not None:
+                    rates["Flink"], hits = flink.turn(drawn)
+                    print(f"Flink's cache answered {hits:.1%}", end="; ")
+                rates |= on_spark(spark, drawn, tables, connect, memory, turn)
+                shown = {way: round(rate) for way, rate in rates.items()}
+                print(turn, shown, "" if turn >= warm else "(not counted)", flush=True)
+                for way, rate in rates.items() if turn >= warm else ():
+                    gathered.setdefault(way, []).append(rate)
+            medians = {way: median(rates) for way, rates in gathered.items()}
+            ratios = {way: round(medians["enrich"] / rate, 2) for way, rate in medians.items()}
+            print("median rows/s", {way: round(rate) for way, rate in medians.items()})
+            print("enrich on the table in the database, times as fast as", ratios)
+            share = medians["enrich, mirror"] / medians["enrich, folder"]
+            print(f"the mirror is {share:.2f} times as fast as a folder")
+        finally:
+            if flink is not None:
+                flink.close()
+            spark.stop()
+            server.stop()
+
+
+def on_spark(
+    spark: SparkSession, keys: Int64Array, tables: Tables, connect: Callable[[], Any], memory: int, turn: int
+) -> dict[str, float]:
+    """Return the rows a second of the ways that are on Spark, one after the other on the same rows.
+
+    Each has Python workers of its own, since all joins of a worker share its memory, and each turn begins with another.
+    """
+    frame = pd.DataFrame({"row": np.arange(len(keys)), "id": keys})
+    stream = spark.createDataFrame(frame).repartition(2).cache()
+    stream.count()
+    ways: dict[str, Callable[[], DataFrame]] = {
+        "mapInPandas and LRU": lambda: by_hand(stream, connect, memory // CACHED_ROW_BYTES)
+    }
+    for name, table in (
+        ("enrich", tables.database),
+        ("enrich, mirror", tables.mirror),
+        ("enrich, folder", tables.folder),
+    ):
+        ways[name] = partial(ss.enrich, stream, table, on="id", how="left", memory=memory, partitioning="none")
+    rates = {}
+    for place in range(len(ways)):
+        name = [*ways][(place + turn) % len(ways)]
+        with peer_memory.own_workers(spark, name):
+            enriched = ways[name]()
+            began = time.perf_counter()
+            enriched.write.format("noop").mode("overwrite").save()
+        rates[name] = len(keys) / (time.perf_counter() - began)
+    stream.unpersist()
+    return {name: rates[name] for name in ways}
 
 
 def _connector(kind: str, port: int, password: str) -> Callable[[], Any]:

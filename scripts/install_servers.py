@@ -58,6 +58,10 @@ def _s3() -> str | None:
     return None
 
 
+def _browser() -> str | None:
+    return None if shutil.which("chromium") else _debian("chromium")
+
+
 def _debian(package: str) -> str | None:
     if shutil.which("apt-get") is None:
         return f"install {package} with the package manager of this system"
@@ -86,8 +90,8 @@ def _jars(name: str, dependencies: Sequence[str], *, alone: Sequence[str] = ()) 
     folder = SERVERS / name
     if (folder / "complete").exists():
         return None
-    if shutil.which("mvn") is None:
-        return "install Maven first"
+    if shutil.which("mvn") is None and (problem := _debian("maven")) is not None:
+        return problem
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [_dependency(each, "org.apache.spark") for each in dependencies] + [_dependency(each) for each in alone]
     project = f"<groupId>semistream</groupId><artifactId>{name}</artifactId><version>1</version>"
@@ -109,10 +113,18 @@ def _dependency(coordinates: str, excluded: str = "*") -> str:
     )
 
 
+# Spark has everything else that Delta needs.
+_DELTA = [
+    "io.delta:delta-spark_4.2_2.13:4.4.0",
+    *(f"io.delta:{name}:4.4.0" for name in ("delta-storage", "delta-kernel-api", "delta-kernel-defaults")),
+    "io.delta:delta-kernel-unitycatalog:4.4.0",
+    *(f"io.unitycatalog:{name}:0.6.0" for name in ("unitycatalog-client", "unitycatalog-hadoop")),
+]
 _INSTALLERS: dict[str, Callable[[], str | None]] = {
     "postgresql": _postgresql,
     "mariadb": _mariadb,
     "s3": _s3,
+    "browser": _browser,
     "kafka-broker": partial(_jars, "broker", ["org.apache.kafka:kafka_2.13:4.1.0", "org.slf4j:slf4j-simple:1.7.36"]),
     "kafka": partial(
         _jars,
@@ -123,7 +135,9 @@ _INSTALLERS: dict[str, Callable[[], str | None]] = {
             "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
         ],
     ),
-    "delta": partial(_jars, "delta", ["io.delta:delta-spark_4.2_2.13:4.4.0"]),
+    # Of 4.2.0 there is none to be had; this one works with it.
+    "avro": partial(_jars, "avro", [], alone=["org.apache.spark:spark-avro_2.13:4.1.1"]),
+    "delta": partial(_jars, "delta", [], alone=_DELTA),
 }
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servers.mariadb import mariadb  # noqa: F401 - fixtures for all tests
+from servers.kafka import kafka, kafka_jars  # noqa: F401 - fixtures for all tests
+from servers.mariadb import mariadb  # noqa: F401
 from servers.postgresql import postgresql  # noqa: F401
 from servers.s3 import s3, s3_server  # noqa: F401
 
@@ -27,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     # Without it the workers run the system's Python, which has none of our libraries.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    session = (
+    builder = (
         SparkSession.builder.master("local[2]")
         .appName("semistream tests")
         .config("spark.ui.enabled", "false")
@@ -39,8 +40,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
     )
+    if jars := kafka_jars():
+        builder = builder.config("spark.jars", ",".join(jars))
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -91,6 +91,7 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch, missing_rows: int) -> None:
     monkeypatch.setattr(demo, "prove", lambda *_: demo.Proof(5_000, 5_000 - missing_rows, missing_rows, 0))
 
 
+@pytest.mark.slow
 def test_the_demo_runs_from_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     arguments = _command(tmp_path, "--json", str(tmp_path / "demo.json"))

@@ -133,6 +133,39 @@ def test_a_path_that_is_not_there_is_said_before_spark_starts(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pipeline.toml", "products"], "nothing was written"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("product_id BIGINT", "product_id BIGNT", "'BIGNT' is not a type, did you mean 'bigint'?"),
+        ('["supplier_id"]', '["suplier_id"]', "does not fit: The master table has no column 'suplier_id'"),
+        ('on = "product_id"', 'on = "product"', "The stream has no column 'product'"),
+        (
+            "[sink]",
+            "[[transform]]\ndrop = ['quantitty']\n[sink]",
+            "names 'quantitty', which is not a column: did you mean",
+        ),
+        ("[sink]", "[[transform]]\nsort = ['supplier_id', 'x desc']\n[sink]", "number 1: sort names 'x'"),
+        ("[sink]", "[[prepare]]\nsort = ['product_id']\n[sink]", "sort is not a key of this table"),
+        ("[sink]", "[[prepare]]\nrename = {quantity = 'supplier_id'}\n[sink]", "have a column 'supplier_id'"),
+    ],
+)
+def test_names_and_schemas_that_are_wrong_are_said_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, says: str
+) -> None:
+    monkeypatch.setenv("SECRET_OF_TEST", SECRET)
+    monkeypatch.setattr(
+        "semistream.spark.spark_session.make_session", lambda *_, **__: pytest.fail("Spark was started")
+    )
+    ss.MasterTable.build(products(50, seed=1), tmp_path / "products", key="product_id")
+    (tmp_path / "incoming").mkdir()
+    schema = 'schema = "product_id BIGINT, quantity INT"'
+    text = PIPELINE.replace('"sales"\noptions', f'"json"\npath = "incoming"\n{schema}\n#')
+    assert old in text
+    file = tmp_path / "pipeline.toml"
+    file.write_text(text.replace(old, new, 1))
+    assert says in fail("run", file, "--check")
+
+
 def test_signals_stop_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.toml"
     file.write_text(PIPELINE)

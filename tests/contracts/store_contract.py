@@ -180,14 +180,14 @@ class StoreContract(ABC):
 
     def test_no_code_has_changed_since_the_version_that_a_store_shows(self, store: MasterStore, rows: pa.Table) -> None:
         codes = np.append(codes_of(store, rows), [-1, 10**12])
-        assert store.unchanged_since(store.version, store.identity, codes).tolist() == [True] * len(codes)
+        assert store.unchanged_since(store.version, store.identity)(codes).tolist() == [True] * len(codes)
 
     def test_any_code_may_have_changed_since_a_version_that_nobody_knows(self, store: MasterStore) -> None:
         codes = np.arange(10, dtype=np.int64)
         for version in (store.version, store.version + 1, 0):
-            same = store.unchanged_since(version, "of another table", codes)
+            same = store.unchanged_since(version, "of another table")(codes)
             assert (same.dtype, same.tolist()) == (np.bool_, [False] * 10)
-        assert not len(store.unchanged_since(store.version, store.identity, codes[:0]))
+        assert not len(store.unchanged_since(store.version, store.identity)(codes[:0]))
 
     def make_empty(self) -> MasterStore:
         """Return a store without rows, of a table of its own."""

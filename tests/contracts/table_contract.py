@@ -78,7 +78,7 @@ class TableContract(ABC):
             version, identity = old.version, old.identity
         self.change(table, products(10).set_column(2, "price", pa.array(np.full(10, -1.0))))
         with table.open() as new:
-            assert not new.unchanged_since(version, identity, codes)[:10].any()
+            assert not new.unchanged_since(version, identity)(codes)[:10].any()
 
     def test_rows_that_a_worker_saves_are_read_by_the_next_one(self, table: StoredTable) -> None:
         saved = table.saved_rows

@@ -40,7 +40,6 @@ class TestPlaceInS3(InS3, PlaceContract):
         monkeypatch.setattr(ObjectRanges, "gap_bytes", 3000)
         monkeypatch.setattr(object_ranges, "_PIECE_BYTES", 7000)
         monkeypatch.setattr(object_ranges, "_BLOCK_BYTES", 50_000)
-        monkeypatch.setattr(object_ranges, "MAX_SPAN_BYTES", 60_000)
         random = np.random.default_rng(seed)
         content = random.integers(0, 256, 400_000, dtype=np.uint8)
         target = place.new_object("data")

@@ -10,7 +10,14 @@ import pytest
 from doc_pages import DOCS, REPOSITORY
 
 from semistream.core.errors import InvalidSettingError
-from semistream.pipeline import reading, reading_dimensions, reading_spark, reading_steps
+from semistream.pipeline import (
+    reading,
+    reading_dimensions,
+    reading_sources,
+    reading_spark,
+    reading_statistics,
+    reading_steps,
+)
 from semistream.pipeline.reading import read_description
 from semistream.pipeline.toml_table import TomlTable
 
@@ -42,7 +49,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
             keys_of_tables.setdefault(name.split(" ")[0], set()).update(keys)
             super().__init__(name, values, keys)
 
-    for module in (reading, reading_dimensions, reading_steps, reading_spark):
+    for module in (reading, reading_dimensions, reading_sources, reading_statistics, reading_steps, reading_spark):
         monkeypatch.setattr(module, "TomlTable", Listening)
     read_description(REPOSITORY / "examples" / "pipeline_all_settings.toml")
     for steps in ("[[prepare]]", "[[transform]]"):

@@ -283,7 +283,7 @@ def test_an_added_column_is_ignored_and_a_dropped_or_retyped_one_stops_the_join(
         ({"on": "id", "memory": "lots"}, InvalidSettingError, "not a memory size"),
         ({"on": "id", "memory": "2KB"}, BudgetTooSmallError, "give at least about"),
         ({"on": "id", "parameters": {"speed": 11}}, InvalidSettingError, "no parameter 'speed'"),
-        ({"on": "id", "max_wait": 0}, InvalidSettingError, "above 0 seconds"),
+        ({"on": "id", "max_wait": 0}, InvalidSettingError, "duration above 0"),
         ({"on": "id", "max_wait": 1, "algorithm": "meshjoin"}, InvalidSettingError, "cannot keep a deadline"),
     ],
 )

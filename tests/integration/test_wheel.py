@@ -108,7 +108,9 @@ def test_the_version_is_that_of_the_package_and_no_project_addresses_are_given(m
 def test_both_packages_are_complete_and_nothing_else_is_there(unpacked: Path) -> None:
     sources = REPOSITORY / "src"
     expected = {
-        path.relative_to(sources) for kind in ("py", "toml") for path in sources.glob(f"semistream*/**/*.{kind}")
+        path.relative_to(sources)
+        for kind in ("py", "toml", "css", "html", "js")
+        for path in sources.glob(f"semistream*/**/*.{kind}")
     }
     expected |= {Path("semistream/py.typed"), Path("semistream_lab/py.typed")}
     there = {path.relative_to(unpacked) for path in unpacked.rglob("*") if path.is_file()}

@@ -79,7 +79,7 @@ def test_data_given_as_a_master_is_told_how_to_build_one() -> None:
         ({"suffix": 5}, "^suffix is 5"),
         ({"parameters": 0.5}, "^parameters is 0.5"),
         ({"parameters": {"cache_share": "a"}}, "'cache_share' must be from .*, but is 'a'"),
-        ({"max_wait": "1 second"}, "max_wait must be above 0 seconds"),
+        ({"max_wait": "one second"}, "max_wait must be a duration above 0"),
         ({"memory": None}, "not a memory size"),
         ({"how": None}, "not a join type"),
         ({"algorithm": None}, "no algorithm"),

@@ -17,10 +17,12 @@ from semistream.core.errors import (
     MasterUnavailableError,
     SchemaDriftError,
     UnknownColumnError,
+    UnsupportedValueError,
 )
 from semistream.mirrors import database
 from servers.mariadb import PASSWORD as MARIADB_PASSWORD
 from servers.postgresql import PASSWORD as POSTGRESQL_PASSWORD
+from servers.postgresql import PostgresqlServer
 
 
 class Shop:
@@ -156,6 +158,20 @@ def test_times_are_watermarks_and_one_in_the_future_hides_nothing(shop: Shop, tm
     assert _content(mirror) == shop.expected()
 
 
+def test_rows_without_a_value_in_the_column_that_grows_are_read_by_every_refresh(shop: Shop, tmp_path: Path) -> None:
+    shop.create("id BIGINT PRIMARY KEY, name VARCHAR(40), stamp BIGINT, gone BOOLEAN")
+    shop.sql("INSERT INTO products VALUES (1, 'a', 5, FALSE), (2, 'b', NULL, FALSE), (3, 'c', NULL, FALSE)")
+    source = ss.DatabaseSource(shop.address, grows="stamp", deleted="gone", overlap=0, compare_every="never")
+    mirror = ss.MasterTable.build(source, tmp_path / "m", "id")
+    shop.sql("UPDATE products SET name = 'changed' WHERE id = 2")
+    shop.sql("UPDATE products SET gone = TRUE WHERE id = 3")
+    shop.sql("INSERT INTO products VALUES (4, 'd', NULL, NULL)")
+    done = mirror.refresh()
+    assert (done.rows_upserted, done.rows_deleted) == (2, 1)
+    assert _content(mirror) == shop.expected()
+    assert not mirror.refresh().changed
+
+
 def test_without_a_column_that_grows_all_rows_are_compared(shop: Shop, tmp_path: Path) -> None:
     shop.create("name VARCHAR(40), id BIGINT, gone BOOLEAN, PRIMARY KEY (id)")
     shop.sql("INSERT INTO products (id, name) VALUES (1, 'a'), (2, 'b')")
@@ -164,6 +180,16 @@ def test_without_a_column_that_grows_all_rows_are_compared(shop: Shop, tmp_path:
     shop.sql("UPDATE products SET name = 'c'")
     done = mirror.refresh()
     assert (done.rows_upserted, done.rows_deleted) == (1, 1)
+
+
+def test_a_value_that_python_does_not_have_is_one_sentence(postgresql: PostgresqlServer, tmp_path: Path) -> None:
+    shop = Shop("postgresql", postgresql)
+    shop.create("id BIGINT PRIMARY KEY, name VARCHAR(40), stamp TIMESTAMPTZ")
+    shop.sql("INSERT INTO products VALUES (1, 'a', 'infinity')")
+    for grows in ("stamp", None):
+        with pytest.raises(UnsupportedValueError, match="name the view"):
+            ss.MasterTable.build(ss.DatabaseSource(shop.address, grows=grows), tmp_path / "m", "id")
+    shop.sql("DROP TABLE products")
 
 
 def test_values_of_every_type_arrive_as_they_are(shop: Shop, tmp_path: Path) -> None:

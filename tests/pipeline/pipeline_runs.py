@@ -62,7 +62,11 @@ class SmallPipeline:
         """What the file of the pipeline says."""
         file = self.folder / "pipeline.toml"
         heads = {"prepare": "", "dimension": "[[dimension]]", "transform": ""}
-        texts = [f"{heads.get(name, f'[{name}]')}\n{text}\n" for name, text in self.parts.items()]
+        whole = [text if text.startswith("[[") else None for text in self.parts.values()]
+        texts = [
+            f"{heads.get(name, f'[{name}]')}\n{text}\n" if several is None else several
+            for (name, text), several in zip(self.parts.items(), whole, strict=True)
+        ]
         file.write_text("\n".join(texts))
         return read_description(file)
 

@@ -375,7 +375,7 @@ def test_a_checkpoint_from_before_names_were_remembered_goes_on_and_then_remembe
     state = small.folder / "state"
     remembered = read_remembered(state)
     assert remembered is not None
-    old = {"format": 1, "join": remembered.join, "columns": remembered.columns}
+    old = {"format": 1, "join": remembered.joins[0], "columns": remembered.columns[0]}
     (state / "semistream.json").write_text(json.dumps(old))
     (small.folder / "warehouse" / OWNER_NAME).unlink()
     small.build(PRODUCTS.append_column("colour", PRODUCTS["name"]))

@@ -60,15 +60,15 @@ def changed(key: str, line: str) -> str:
 def test_a_short_file_gets_good_defaults(tmp_path: Path) -> None:
     description = described(tmp_path, SOUND)
     assert description.checkpoint == str(tmp_path / "state")
-    assert description.source.path == str(tmp_path / "incoming")
+    assert description.sources[0].path == str(tmp_path / "incoming")
     assert description.sink.path == str(tmp_path / "warehouse")
-    dimension, settings = description.dimension, description.enrich
+    (dimension,), settings = description.dimensions, description.enrich
     assert dimension.table == str(tmp_path / "products")
     assert (dimension.how, settings.memory_bytes, dimension.columns) == ("inner", 64_000_000, None)
     assert settings.partitioning == "auto"
     assert (settings.order, settings.dead_letters) == (None, None)
     assert (description.prepare, description.transform) == ((), ())
-    assert description.source.dead_letters is None
+    assert description.sources[0].dead_letters is None
     assert (description.trigger.every, description.trigger.available_now) == ("0 seconds", False)
     assert description.spark.master == "local[*]"
 
@@ -77,18 +77,19 @@ def test_the_example_with_all_settings_has_every_key() -> None:
     from semistream.pipeline.reading_dimensions import DIMENSION_KEYS
     from semistream.pipeline.reading_enrich import ENRICH_KEYS
     from semistream.pipeline.reading_sources import SOURCE_KEYS
-    from semistream.pipeline.reading_steps import _KINDS
+    from semistream.pipeline.reading_steps import STEP_KINDS
 
     file = EXAMPLES / "pipeline_all_settings.toml"
     values = tomllib.loads(file.read_text())
-    assert set(values["source"]) == set(SOURCE_KEYS)
-    assert {kind for step in values["transform"] for kind in step} == set(_KINDS)
+    of_kafka = tomllib.loads((EXAMPLES / "pipeline_kafka.toml").read_text())["source"]
+    assert {*values["source"], *of_kafka, "schema_ids"} == set(SOURCE_KEYS)
+    assert {kind for step in values["transform"] for kind in step} == set(STEP_KINDS["transform"])
     assert set(values["enrich"]) == set(ENRICH_KEYS)
     assert {key for dimension in values["dimension"] for key in dimension} == set(DIMENSION_KEYS)
     description = read_description(file)
     assert description.enrich.parameters == {"cache_share": 0.3}
     assert description.spark.settings == {"spark.sql.shuffle.partitions": "2"}
-    assert description.source.options == {"header": "true", "sep": ";"}
+    assert description.sources[0].options == {"header": "true", "sep": ";"}
     assert isinstance(description.transform[0], SetColumns)
     assert description.transform[2] == DropDuplicates(("sale_id",), "10 minutes", "sale_date")
 
@@ -108,7 +109,7 @@ def test_every_example_is_sound(file: Path) -> None:
     [
         (SOUND.replace("[enrich]", "[enriched]"), "'enrich'"),
         (SOUND.replace("[[dimension]]", "[dimension]"), "[dimension] must be a list"),
-        (SOUND.replace("[sink]", "[[dimension]]\n[sink]"), "has 2 tables [[dimension]]"),
+        (SOUND.replace("[sink]", "[[dimension]]\n[sink]"), "[[dimension]] number 2: table is missing"),
         (SOUND.replace("[[dimension]]", "[[dimensions]]"), "did you mean 'dimension'?"),
         (SOUND.replace("[sink]", "[x]"), "[x]"),
         (changed("format", 'fromat = "json"'), "[source] fromat is not a key of this table: did you mean 'format'?"),
@@ -198,7 +199,7 @@ def test_paths_may_climb_inside_the_folder_and_be_absolute(tmp_path: Path) -> No
     )
     assert Path(description.checkpoint).resolve() == tmp_path / "state"
     assert description.sink.path == str(tmp_path / "out")
-    assert described(tmp_path, SOUND.replace('"incoming"', '"../incoming"')).source.path is not None
+    assert described(tmp_path, SOUND.replace('"incoming"', '"../incoming"')).sources[0].path is not None
 
 
 @pytest.mark.parametrize("key", ["state", "warehouse", "statistics"])
@@ -257,7 +258,7 @@ def test_secrets_come_from_the_environment_and_are_never_shown(tmp_path: Path, m
     monkeypatch.setenv("MASTER", "postgresql://shop:hunter2@db/products")
     monkeypatch.setenv("KEY", "hunter2")
     description = described(tmp_path, text)
-    assert description.dimension.table == "postgresql://shop:hunter2@db/products"
+    assert description.dimensions[0].table == "postgresql://shop:hunter2@db/products"
     assert description.spark.settings == {"spark.hadoop.secret": "hunter2"}
     assert "hunter2" not in repr(description)
 
@@ -278,7 +279,7 @@ def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path, text: str) -> No
 
 def test_a_master_table_may_be_at_a_file_address(tmp_path: Path) -> None:
     address = (tmp_path / "my products").as_uri()
-    assert described(tmp_path, SOUND.replace('"products"', f'"{address}"')).dimension.table == str(
+    assert described(tmp_path, SOUND.replace('"products"', f'"{address}"')).dimensions[0].table == str(
         tmp_path / "my products"
     )
     inside = SOUND.replace('"products"', f'"{address}"').replace('"state"', '"my products/state"')
@@ -286,10 +287,10 @@ def test_a_master_table_may_be_at_a_file_address(tmp_path: Path) -> None:
 
 
 def test_joins_have_the_names_of_spark_and_may_tell_matches(tmp_path: Path) -> None:
-    found = described(tmp_path, changed("on", 'on = "a"\nhow = "left_outer"\nmatched = "is_known"')).dimension
+    found = described(tmp_path, changed("on", 'on = "a"\nhow = "left_outer"\nmatched = "is_known"')).dimensions[0]
     assert (found.how, found.matched) == ("left", "is_known")
     assert described(tmp_path, changed("memory", 'memory = "64m"')).enrich.memory_bytes == 64 << 20
-    assert described(tmp_path, changed("memory", 'how = "left_outer"')).dimension.how == "left"
+    assert described(tmp_path, changed("memory", 'how = "left_outer"')).dimensions[0].how == "left"
     assert "[[dimension]] matched makes a column" in refused(tmp_path, changed("on", 'on = "a"\nmatched = "is known"'))
     assert "[[dimension]] how cannot be 'full_outer'" in refused(
         tmp_path, changed("on", 'on = "a"\nhow = "full_outer"')

@@ -130,7 +130,11 @@ def test_the_command_checks_without_writing_and_runs_with_totals(
 
     checked = CliRunner().invoke(app, ["run", str(file), "--check"], prog_name="semistream")
     assert checked.exit_code == 0, checked.output
-    assert f"left on product_id by {DEFAULT_ALGORITHM}, 16.0 MB a worker" in checked.stdout
+    assert "products, left on product_id" in checked.stdout
+    assert f"by {DEFAULT_ALGORITHM}, 16.0 MB for all dimensions together" in checked.stdout
+    steps = [line.split("  ")[0].strip() for line in checked.stdout.splitlines()]
+    assert {"source", "dimension products"} <= set(steps), checked.stdout
+    assert "Memory of workers: " in checked.stdout
     assert "all that is there now" in checked.stdout
     assert [line.split() for line in checked.stdout.splitlines() if line.startswith(("name", "price"))] == [
         *[["name", "string"], ["price", "int"]]

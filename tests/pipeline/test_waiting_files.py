@@ -22,7 +22,9 @@ class _Source:
         self.incoming.mkdir()
         self.log.mkdir(parents=True)
         self.seconds = 0.0
-        self.waiting = WaitingFiles(self.incoming, folder / "state", name_filter="*.json", now=lambda: self.seconds)
+        self.waiting = WaitingFiles(
+            self.incoming, folder / "state" / "sources" / "0", name_filter="*.json", now=lambda: self.seconds
+        )
 
     def arrive(self, name: str, size: int) -> None:
         path = self.incoming / name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +14,10 @@ from pathlib import Path
 from campaign import Case, Figures, Promise
 from exactly_once_project import MasterChanges, Project
 from pipeline_process import PipelineProcess, kill_at_once, newest_finished, newest_planned, newest_written, wait_until
+
+from semistream.pipeline.jars import FOLDER_VARIABLE
+from servers.kafka import KafkaBroker
+from servers.spark_jars import servers_folder
 
 POINTS = ("before the write", "after the files", "after the sink's commit", "after Spark's commit log", "at any time")
 _LOST = "Lost task "
@@ -32,15 +38,41 @@ class Plan:
     dead_letters: bool = False
     slots: int = 2
     merge_every_seconds: float = 1.0
+    max_wait: str | None = None
+    """How long rows may wait between micro-batches."""
+    kafka: bool = False
+    """Whether rows come from a topic of Kafka, not from files."""
+    stops: int = 0
+    """How many of the drivers that are killed are asked to stop, by SIGINT and SIGTERM in turn."""
     lose_a_task: bool = False
     """Whether workers are killed while they have a task for certain, since a worker may be idle for a moment."""
 
 
 def run(plan: Plan, folder: Path) -> Figures:
     """Kill a pipeline over and over, let it finish, and account for every row."""
+    if not plan.kafka:
+        return _run(plan, folder, None)
+    # The pipelines find the connector's jars where the tests do.
+    os.environ.setdefault(FOLDER_VARIABLE, str(servers_folder()))
+    broker = KafkaBroker()
+    broker.start()
+    try:
+        return _run(plan, folder, broker)
+    finally:
+        broker.stop()
+
+
+def _run(plan: Plan, folder: Path, broker: KafkaBroker | None) -> Figures:
     generator = random.Random(plan.seed)
     project = Project(
-        folder, plan.seed, ids=plan.ids, files=plan.files, dead_letters=plan.dead_letters, slots=plan.slots
+        folder,
+        plan.seed,
+        ids=plan.ids,
+        files=plan.files,
+        dead_letters=plan.dead_letters,
+        slots=plan.slots,
+        max_wait=plan.max_wait,
+        broker=broker,
     )
     changes = MasterChanges(folder / "products", plan.seed, plan.merge_every_seconds)
     changes.start()
@@ -52,7 +84,7 @@ def run(plan: Plan, folder: Path) -> Figures:
             last = life == lives - 1
             wanted = plan.worker_kills * (life + 1) // lives - killed_workers
             project.arrive(None if last else plan.files // lives)
-            project.describe(available_now=last)
+            project.describe(available_now=last, life=life)
             process = PipelineProcess(project.file)
             try:
                 killed_workers += _kill_workers(process, project, generator, wanted)
@@ -61,6 +93,9 @@ def run(plan: Plan, folder: Path) -> Figures:
                 if last:
                     code = process.wait(_SECONDS_TO_FINISH)
                     assert code == 0, f"the last run ended with {code}: {process.said()[-3000:]}"
+                elif life < plan.stops:
+                    _stop_driver(process, project, signal.SIGINT if life % 2 else signal.SIGTERM)
+                    states[state(project)] += 1
                 else:
                     states[_kill_driver(process, project, POINTS[(plan.seed + life) % len(POINTS)], generator)] += 1
             finally:
@@ -81,6 +116,7 @@ def run(plan: Plan, folder: Path) -> Figures:
         "lost tasks": lost_tasks,
         "states": dict(states),
         "letters": plan.files if plan.dead_letters else 0,
+        "waited": project.waited(),
     }
 
 
@@ -142,6 +178,20 @@ def _lose_a_task(process: PipelineProcess, project: Project) -> int:
 
 def _under_way(project: Project) -> bool:
     return newest_planned(project.checkpoint) > newest_finished(project.checkpoint)
+
+
+def _stop_driver(process: PipelineProcess, project: Project, number: signal.Signals) -> None:
+    """Ask the driver to stop after its first batch, as an administrator or a terminal does."""
+    first = newest_finished(project.checkpoint)
+    wait_until(
+        lambda: newest_finished(project.checkpoint) > first or process.exit_code is not None,
+        _SECONDS_TO_START,
+        "the first batch",
+    )
+    project.arrive(1)
+    code = process.stop(number)
+    assert code == 128 + number, f"the stop ended with {code}: {process.said()[-3000:]}"
+    assert "Traceback" not in process.said()
 
 
 def _kill_driver(process: PipelineProcess, project: Project, point: str, generator: random.Random) -> str:
@@ -214,6 +264,34 @@ def _cases(seed: int) -> Iterator[Case]:
         yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))
 
 
+def _cases_with_a_room(seed: int) -> Iterator[Case]:
+    for number in range(10):
+        plan = Plan(
+            seed=seed * 1_000 + number,
+            ids=20_000,
+            files=40,
+            driver_kills=2,
+            worker_kills=5,
+            max_wait=f"{1 + number % 4} seconds",
+        )
+        yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))
+
+
+def _cases_of_kafka(seed: int) -> Iterator[Case]:
+    for number in range(5):
+        plan = Plan(
+            seed=seed * 1_000 + number,
+            ids=20_000,
+            files=40,
+            driver_kills=5,
+            worker_kills=10,
+            dead_letters=number % 2 == 1,
+            kafka=True,
+            stops=number % 3,
+        )
+        yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))
+
+
 def _figure(figures: Sequence[Figures]) -> str:
     def total(name: str) -> int:
         return sum(figure[name] for figure in figures)
@@ -234,5 +312,18 @@ EXACTLY_ONCE = Promise(
     "exactly-once",
     "Every row goes through a pipeline exactly once, whatever is killed when, while the master table changes",
     _cases,
+    _figure,
+)
+WAITING_ROOM = Promise(
+    "waiting-room",
+    "Every row leaves exactly once where rows may wait between micro-batches, whatever is killed and changed when",
+    _cases_with_a_room,
+    _figure,
+)
+
+EXACTLY_ONCE_FROM_KAFKA = Promise(
+    "exactly-once-kafka",
+    "Every message of a topic goes through a pipeline exactly once, whatever is killed or stopped when",
+    _cases_of_kafka,
     _figure,
 )

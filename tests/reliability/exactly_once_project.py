@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import sys
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,19 +20,22 @@ import pyarrow.parquet as pq
 
 import semistream as ss
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from servers.kafka import KafkaBroker
+
 PRODUCTS = 2_000
 _PIPELINE = """\
 [pipeline]
 name = "exactly-once"
 checkpoint = "state"
 [source]
-format = "json"
-path = "incoming"
+{source}
 schema = "sale_id BIGINT, product_id BIGINT"
-max_files_per_trigger = 1
 {letters}
 [enrich]
 memory = "8MB"
+{wait}
 [[dimension]]
 table = "products"
 on = "product_id"
@@ -44,6 +50,7 @@ json_lines = "lines.jsonl"
 [spark]
 master = "local[{slots}]"
 "spark.log.level" = "WARN"
+"spark.sql.shuffle.partitions" = "{shuffles}"
 "spark.driver.memory" = "512m"
 # Drivers live for seconds here, so that Java had better not compile much.
 "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -124,7 +131,27 @@ class Accounts:
 class Project:
     """The folder of the pipeline: its file, what arrives, and what came of it."""
 
-    def __init__(self, folder: Path, seed: int, *, ids: int, files: int, dead_letters: bool, slots: int = 2) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        *,
+        ids: int,
+        files: int,
+        dead_letters: bool,
+        slots: int = 2,
+        max_wait: str | None = None,
+        broker: KafkaBroker | None = None,
+    ) -> None:
+        """Make it; with a broker the lines of a file arrive as messages of a topic."""
+        self._broker = broker
+        self._topic = f"sales-{uuid.uuid4().hex[:8]}"
+        if broker is None:
+            self._source = 'format = "json"\npath = "incoming"\nmax_files_per_trigger = 1'
+        else:
+            broker.create(self._topic)
+            self._source = f'format = "kafka"\nservers = "{broker.servers}"\ntopic = "{self._topic}"\n'
+            self._source += f"max_rows_per_trigger = {ids // files}"
         self.folder = folder
         self.file = folder / "pipeline.toml"
         self.checkpoint = folder / "state"
@@ -132,23 +159,30 @@ class Project:
         self._ids = ids
         self._dead_letters = dead_letters
         self._slots = slots
+        self._max_wait = max_wait
         self._waiting = iter(self._files(random.Random(seed), files))
         (folder / "incoming").mkdir()
         self.describe(available_now=False)
 
-    def describe(self, *, available_now: bool) -> None:
-        """Write the pipeline's file."""
+    def describe(self, *, available_now: bool, life: int = 0) -> None:
+        """Write the pipeline's file; with a room, each life has other cores and settings of shuffles."""
+        slots = self._slots if self._max_wait is None else 1 + (self._slots + life - 1) % 3
+        wait = f'max_wait = "{self._max_wait}"' if self._max_wait else ""
         trigger = "available_now = true" if available_now else ""
         letters = 'dead_letters = "letters"' if self._dead_letters else ""
-        self.file.write_text(_PIPELINE.format(trigger=trigger, letters=letters, slots=self._slots))
+        settings = {"trigger": trigger, "letters": letters, "slots": slots, "wait": wait, "shuffles": 1 + life % 4}
+        self.file.write_text(_PIPELINE.format(source=self._source, **settings))
 
     def arrive(self, files: int | None = None) -> int:
         """Let so many more files arrive, or all that are left; returns how many did."""
         arrived = 0
         for name, text in self._waiting:
-            hidden = self.folder / "incoming" / f".{name}"
-            hidden.write_text(text)
-            hidden.rename(hidden.with_name(name))
+            if self._broker is not None:
+                self._broker.send(self._topic, text.splitlines())
+            else:
+                hidden = self.folder / "incoming" / f".{name}"
+                hidden.write_text(text)
+                hidden.rename(hidden.with_name(name))
             arrived += 1
             if arrived == files:
                 break
@@ -207,8 +241,16 @@ class Project:
         for file in (self.folder / "letters").glob("batch=*/part-*.json"):
             for line in file.read_text().splitlines():
                 letter = json.loads(line)
+                if self._broker is not None:
+                    yield base64.b64decode(letter["value"]).decode().removeprefix("poison of ")
+                    continue
                 assert letter["record"] == f"poison of {Path(letter['file']).name}"
                 yield Path(letter["file"]).name
+
+    def waited(self) -> int:
+        """Return how many rows waited after a batch, summed over all batches that were told of."""
+        file = self.folder / "lines.jsonl"
+        return sum(json.loads(line).get("waiting", 0) for line in file.read_text().splitlines()) if file.exists() else 0
 
     def _told(self) -> dict[int, list[int]]:
         """Return what the statistics tell about each batch: usually one number of rows."""
@@ -216,8 +258,9 @@ class Project:
         file = self.folder / "lines.jsonl"
         for line in file.read_text().splitlines() if file.exists() else []:
             batch = json.loads(line)
-            if "tuples_in" in batch:  # a batch that the sink had already when its driver was killed is not joined again
-                counted.setdefault(batch["batch_id"], []).append(batch["tuples_in"])
+            # A batch that the sink had already when its driver was killed is not joined again.
+            if batch.get("rows_out"):
+                counted.setdefault(batch["batch_id"], []).append(batch["rows_out"])
         return counted
 
 

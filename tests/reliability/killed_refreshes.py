@@ -94,7 +94,7 @@ def kill_refreshes(address: str | Path, products: Products, seed: int, kills: in
     for _ in range(kills):
         upserted, deleted = products.change(chance)
         version = mirror.version
-        _killed_after(str(mirror.address), chance.uniform(0, 1.5 * typical))
+        killed_after(str(mirror.address), chance.uniform(0, 1.5 * typical))
         is_applied = mirror.version != version
         mirror.verify()
         source = products.rows()
@@ -111,7 +111,7 @@ def kill_refreshes(address: str | Path, products: Products, seed: int, kills: in
     return {"kills": kills, "applied": applied}
 
 
-def _killed_after(address: str, seconds: float) -> None:
+def killed_after(address: str, seconds: float) -> None:
     """Start a process that refreshes, and kill it so many seconds after it has begun."""
     command = [sys.executable, __file__, address]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

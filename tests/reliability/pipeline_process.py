@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,12 +19,20 @@ _SECONDS_TO_END = 60.0
 class PipelineProcess:
     """A pipeline that runs: the driver, its Java and its Python workers, all started by this process."""
 
-    def __init__(self, file: Path, *options: str, log: Path | None = None) -> None:
+    def __init__(
+        self,
+        file: Path,
+        *options: str,
+        log: Path | None = None,
+        command: Sequence[str] | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.log = log or file.with_suffix(".log")
-        command = [sys.executable, "-c", "from semistream.cli.main import main; main()", "run", str(file), *options]
+        run = [sys.executable, "-c", "from semistream.cli.main import main; main()", "run", str(file), *options]
+        command = run if command is None else list(command)
         with self.log.open("ab") as said:
             self._driver = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True, env=environment
             )
         self._seen: dict[int, psutil.Process] = {}
 
@@ -59,9 +67,12 @@ class PipelineProcess:
         self._driver.kill()
         self._driver.wait()
 
-    def stop(self) -> int:
-        """Ask for a clean stop and return the exit code."""
-        self._driver.send_signal(signal.SIGTERM)
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask for a clean stop and return the exit code; a terminal sends Ctrl-C to all processes of the group."""
+        if number == signal.SIGINT:
+            os.killpg(self._driver.pid, number)
+        else:
+            self._driver.send_signal(number)
         return self.wait(_SECONDS_TO_END)
 
     def wait(self, seconds: float) -> int:

@@ -32,6 +32,7 @@ def enrich_task(
     order: Order = "input",
     parameters: dict[str, float] | None = None,
     dead_letters: Path | None = None,
+    hot_keys: int = 0,
 ) -> EnrichTask:
     """Return a task for a stream whose key column has the name of the master's."""
     positional = pa.schema([field.with_name(f"c{place}") for place, field in enumerate(stream)])
@@ -54,6 +55,7 @@ def enrich_task(
         memory_bytes=memory_bytes,
         stream_names=tuple(stream.names),
         dead_letters=dead_letters,
+        hot_keys=hot_keys,
     )
 
 

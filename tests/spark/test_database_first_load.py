@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from stored_rows import stored_rows
 
 import semistream as ss
-from semistream.core.errors import MasterUnavailableError, NullKeyError
+from semistream.core.errors import MasterUnavailableError, NullKeyError, UnsupportedValueError
 from semistream.mirrors import database_ranges
 from semistream.spark import master_build
 from servers import mariadb as mariadb_servers
@@ -174,6 +174,18 @@ def test_what_changes_during_a_first_load_from_mariadb_is_there_after_a_refresh(
         mirror = ss.MasterTable.build(source, tmp_path / "m", key="id", page_bytes=512)
     mirror.refresh()
     assert names_by(mirror, "id") == names_in(server, "changing", "id")
+
+
+@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+def test_a_value_that_no_task_can_read_is_one_sentence(server: Any, tmp_path: Path) -> None:
+    address = loaded(server, "unreadable")
+    with server.connect() as connection:
+        connection.execute("ALTER TABLE unreadable ADD price numeric")
+        connection.execute("UPDATE unreadable SET price = 'NaN' WHERE id = 77")
+    with pytest.raises(UnsupportedValueError, match="'price'") as told:
+        ss.MasterTable.build(ss.DatabaseSource(address), tmp_path / "m", key="id")
+    assert "Traceback" not in str(told.value)
+    assert "\n" not in str(told.value)
 
 
 def test_a_server_that_goes_away_during_a_first_load_is_one_sentence(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from semistream.core.errors import InvalidSettingError
 from semistream.spark.batch_progress import ROWS_WRITTEN, BatchProgress, ProgressListener, batch_progress
 from semistream.spark.metrics_files import JsonLinesFile, PrometheusFile
+from semistream.spark.prometheus_metrics import PrometheusMetrics
 from semistream.spark.statistics import TaskStatistics
 
 EMPTY: dict[Any, Any] = {"int": 0, "float": 0.0, "str": "x"}
@@ -106,11 +107,9 @@ def test_prometheus_counts_over_batches_and_leaves_no_temporary_file(tmp_path: P
 
 @given(st.text(max_size=30))
 def test_any_name_stays_one_line_of_prometheus_text(name: str) -> None:
-    file = PrometheusFile.__new__(PrometheusFile)
-    file._metrics = {}
-    file._write = lambda: None  # type: ignore[method-assign]
-    file.add(batch_progress(report(name=name)))
-    lines = file.text().split("\n")
+    metrics = PrometheusMetrics()
+    metrics.add(batch_progress(report(name=name)))
+    lines = metrics.text().split("\n")
     assert all(line.startswith(("#", "semistream_")) for line in lines if line)
 
 

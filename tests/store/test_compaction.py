@@ -205,9 +205,9 @@ def test_what_was_cached_survives_a_compaction(table: MasterTable) -> None:
     table.merge(rows([100], "merged"))
     old = opened(table)
     table.compact()
-    assert opened(table).unchanged_since(old.version, old.identity, codes).all()
+    assert opened(table).unchanged_since(old.version, old.identity)(codes).all()
     table.merge(rows([200], "merged"))
-    same = opened(table).unchanged_since(old.version, old.identity, codes)
+    same = opened(table).unchanged_since(old.version, old.identity)(codes)
     assert not same[200]
     assert same.mean() > 0.98
 
@@ -221,6 +221,6 @@ def test_what_a_merge_copies_is_unchanged_and_what_it_changes_is_not(table: Mast
     table.merge(rows([3500], "folding"))
     new = opened(table)
     assert len(new.manifest.files) == 1
-    same = new.unchanged_since(old.version, old.identity, codes)
+    same = new.unchanged_since(old.version, old.identity)(codes)
     assert not same[3500]
     assert same[:3400].all()

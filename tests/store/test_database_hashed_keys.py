@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -142,6 +143,46 @@ def test_keys_that_a_collation_calls_equal_do_not_match(server: Server) -> None:
     for asked in (stream, stream.slice(3, 1), stream.slice(14)):
         joined = ss.join(asked, server.address("collated"), on="id", how="left")
         assert_same_rows(joined_rows(joined.read_all()), reference_join(asked, rows, on={"id": "id"}, how="left"))
+
+
+@pytest.mark.parametrize("declared", ["varchar(20)", "varchar(20) COLLATE {}"])
+def test_keys_that_the_database_compares_loosely_are_warned_of_once(server: Server, declared: str) -> None:
+    folding, exact = ("utf8mb4_general_ci", "utf8mb4_bin")
+    if isinstance(server, PostgresqlServer):
+        execute(
+            server,
+            "DROP TABLE IF EXISTS collated, warned",
+            "DROP COLLATION IF EXISTS blind",
+            "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
+        )
+        folding, exact = ("blind", '"C"')
+    for collation in (folding, exact):
+        types = {"id": declared.format(collation), "n": "bigint"}
+        server.load("warned", pa.table({"id": ["a"], "n": [1]}), types)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            assert len(list(ss.join(pa.table({"id": ["a"]}), server.address("warned"), on="id"))) == 1
+        is_folding = collation == folding if "COLLATE" in declared else not isinstance(server, PostgresqlServer)
+        said = [str(warning.message) for warning in told]
+        assert [sentence[:45] for sentence in said] == is_folding * ["Texts in the key 'id' of the table 'warned' c"]
+
+
+def test_an_unsigned_key_without_a_code_is_refused_also_among_several_columns(mariadb: MariadbServer) -> None:
+    for highest, found in ((2**63 - 1, [1]), (2**63, None)):
+        rows = pa.table({"id": pa.array([7, highest], pa.uint64()), "word": ["a", "b"], "n": [0, 1]})
+        mariadb.load(
+            f"unsigned_{highest}", rows, {"id": "bigint unsigned", "word": "varchar(9)", "n": "bigint"}, key=None
+        )
+        execute(mariadb, f"CREATE INDEX unsigned_index ON unsigned_{highest} (word, id)")
+        asked = rows.slice(1).select(["id", "word"])
+        if found is None:
+            with pytest.raises(KeyTypeError, match="above"):
+                ss.join(asked, address(mariadb, ["id", "word"], f"unsigned_{highest}"), on=["id", "word"])
+        else:
+            joined = ss.join(
+                asked, address(mariadb, ["id", "word"], f"unsigned_{highest}"), on=["id", "word"]
+            ).read_all()
+            assert joined["n"].to_pylist() == found
 
 
 def test_spaces_at_the_end_of_padded_texts_count_as_the_database_shows_them(server: Server) -> None:

@@ -43,7 +43,7 @@ def opened(table: MasterTable, version: int) -> PagedFileStore:
 
 def unchanged(store: PagedFileStore, version: int, codes: Int64Array) -> BoolArray:
     known = version in manifest.versions(store.place)
-    return store.unchanged_since(version, manifest.load(store.place, version).identity if known else "gone", codes)
+    return store.unchanged_since(version, manifest.load(store.place, version).identity if known else "gone")(codes)
 
 
 def codes_of(store: PagedFileStore, kind: str) -> dict[int, Int64Array]:
@@ -126,4 +126,4 @@ def test_nothing_is_the_same_in_a_table_that_was_built_again_in_the_same_place(t
     old = opened(MasterTable.build(rows, tmp_path / "t", "k"), 1)
     shutil.rmtree(tmp_path / "t")
     new = opened(MasterTable.build(rows, tmp_path / "t", "k"), 1)
-    assert not new.unchanged_since(1, old.identity, np.arange(50, dtype=np.int64)).any()
+    assert not new.unchanged_since(1, old.identity)(np.arange(50, dtype=np.int64)).any()

@@ -48,4 +48,4 @@ def test_a_wrapper_is_the_store_inside_to_those_who_compare_versions() -> None:
     codes = np.arange(5, dtype=np.int64)
     for store in (CountingStore(inside), ThrottlingStore(inside)):
         assert (store.identity, store.size_bytes) == (inside.identity, inside.size_bytes)
-        assert store.unchanged_since(inside.version, inside.identity, codes).all()
+        assert store.unchanged_since(inside.version, inside.identity)(codes).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -36,6 +36,7 @@ class OneSentenceGroup(TyperGroup):
     ) -> Any:
         """Run the command that the arguments name and exit."""
         arguments, debug = _without_debug(sys.argv[1:] if args is None else args)
+        tell_errors_by(_say)
         try:
             result = super().main(arguments, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
@@ -45,7 +46,7 @@ class OneSentenceGroup(TyperGroup):
                 sys.exit(FAILED)
             if debug:
                 raise
-            typer.echo(f"Error: {sentence(error)}", err=True)
+            _tell(sentence(error))
             sys.exit(MISUSED if isinstance(error, _UsageError) else FAILED)
         if not standalone_mode:
             return result
@@ -58,6 +59,19 @@ class OneSentenceGroup(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("Stopped by Ctrl-C.", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def tell_errors_by(teller: Callable[[str], None]) -> None:
+    """Let the sentence about an error be told in another way, until the command ends."""
+    global _tell
+    _tell = teller
+
+
+def _say(text: str) -> None:
+    typer.echo(f"Error: {text}", err=True)
+
+
+_tell: Callable[[str], None] = _say
 
 
 def sentence(error: Exception) -> str:

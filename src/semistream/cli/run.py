@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
+
+from semistream.cli.log_format import LogFormat
+
+if TYPE_CHECKING:
+    from semistream.cli.run_log import RunLog
 
 _SECONDS_TO_STOP = 60.0
 
@@ -24,6 +30,16 @@ def run(
             help="Continue although [source], the table of [[dimension]] or [sink] has moved since the last start.",
         ),
     ] = False,
+    ui: Annotated[
+        bool,
+        typer.Option("--ui", help="Serve a live page about the run; [statistics] port and host say where."),
+    ] = False,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            "--log", help="What is told: sentences, or one JSON object per line and batch, on standard output."
+        ),
+    ] = LogFormat.TEXT,
     json_file: Annotated[
         Path | None,
         typer.Option("--json", metavar="FILE", help="Write a summary of the run, as a list of flat objects."),
@@ -37,13 +53,22 @@ def run(
     tables pipeline, source, prepare, enrich, dimension, transform, sink, trigger, statistics and spark;
     examples/pipeline_all_settings.toml explains all their keys.
     """
-    from semistream.cli import json_output, run_rendering, run_screen
+    from semistream.cli import run_log
+
+    with run_log.logging(log_format) as log:
+        _run(pipeline, log, check=check, accept_moved=accept_moved, ui=ui, json_file=json_file)
+
+
+def _run(pipeline: Path, log: RunLog, *, check: bool, accept_moved: bool, ui: bool, json_file: Path | None) -> None:
+    from semistream.cli import json_output, run_rendering
     from semistream.pipeline.reading import read_description
 
     description = read_description(pipeline)
+    if ui:
+        description = description.with_page()
     if json_file is not None:
         json_output.check_writable(json_file)
-    from semistream.pipeline.checked_start import CheckedStart, check_source, check_unused
+    from semistream.pipeline.checked_start import CheckedStart, check_sources, check_unused
     from semistream.pipeline.mirror_keeper import awaits_mirror
 
     # Both are looked at once more, under the lock, when Spark is there; but Spark takes seconds to come.
@@ -51,26 +76,32 @@ def run(
         check_unused(description)
     if not awaits_mirror(description):
         CheckedStart(description, accept_moved=accept_moved)
-    check_source(description)
+    check_sources(description)
+    from semistream.pipeline.live.live_page import live_page
     from semistream.pipeline.planning import plan_pipeline
     from semistream.pipeline.running import run_pipeline, session_of
     from semistream.pipeline.worker_memory import memory_warning, needed_memory
 
-    run_rendering.show_starting(description)
-    with session_of(description) as spark:
-        needed = needed_memory(spark, description)
-        run_rendering.show_memory(needed, memory_warning(spark, needed))
-        if check:
-            planned = plan_pipeline(spark, description, accept_moved=accept_moved)
-            run_rendering.show_checked(description, planned.rows)
-            return
-        with _StopSignals() as signals, run_screen.screen(description) as screen:
-            totals = run_pipeline(description, screen.show, spark=spark, stop=signals.stop, accept_moved=accept_moved)
+    log.starting(description)
+    with nullcontext() if check else live_page(description) as page:
+        if page is not None:
+            log.page(page)
+        with session_of(description) as spark:
+            needed = needed_memory(spark, description)
+            log.memory(None if check else needed, memory_warning(spark, needed))
+            if check:
+                planned = plan_pipeline(spark, description, accept_moved=accept_moved)
+                run_rendering.show_checked(description, planned.steps, needed)
+                return
+            with _StopSignals() as signals, log.screen(description) as screen:
+                totals = run_pipeline(
+                    description, screen.show, spark=spark, stop=signals.stop, accept_moved=accept_moved, page=page
+                )
     if json_file is not None:
         json_output.write_json(json_file, [totals.row()])
-    run_rendering.show_totals(totals)
+    log.ended(totals)
     if signals.number is not None:
-        typer.echo(f"Stopped by {signals.name}; the next start goes on from there.", err=True)
+        log.stopped(signals.name)
         raise typer.Exit(128 + signals.number)
 
 

@@ -16,9 +16,11 @@ _UNITS = {
     "kb": 10**3,
     "mb": 10**6,
     "gb": 10**9,
+    "tb": 10**12,
     "kib": 2**10,
     "mib": 2**20,
     "gib": 2**30,
+    "tib": 2**40,
     # As Spark writes them, and with its meaning.
     "k": 2**10,
     "m": 2**20,
@@ -31,38 +33,39 @@ _MAX_BYTES = 2**48
 """What a process can address."""
 
 
-def parse_bytes(size: int | str) -> int:
+def parse_bytes(size: int | str, of: str = "memory") -> int:
     """Return the bytes that `size` says, e.g. 64000000, "64MB" or "64 MiB".
 
-    MB and its like are powers of 1000, MiB powers of 1024, and so are Spark's "64k", "512m", "1g" and "1t".
+    MB and its like are powers of 1000, MiB powers of 1024, and so are Spark's "64k", "512m", "1g" and "1t". Errors say
+    what it is a size `of`.
     """
     if not isinstance(size, str):
-        whole = _whole_number(size)
+        whole = _whole_number(size, of)
         if whole <= 0:
-            raise InvalidSettingError(f"A memory size must be positive, but {size} was given.")
-        return _possible(whole)
+            raise InvalidSettingError(f"A {of} size must be positive, but {size} was given.")
+        return _possible(whole, of)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", size)
     if not match or match[2].lower() not in _UNITS:
-        raise InvalidSettingError(f"{size!r} is not a memory size: write a number with KB, MB, GB, KiB, MiB or GiB.")
+        raise InvalidSettingError(f"{size!r} is not a {of} size: write a number with KB, MB, GB, KiB, MiB or GiB.")
     if "." in match[1] and _UNITS[match[2].lower()] == 1:
         raise InvalidSettingError(f"{size!r} is not a whole number of bytes: add a unit, such as MB.")
     parsed = int(float(match[1]) * _UNITS[match[2].lower()])
     if parsed <= 0:
-        raise InvalidSettingError(f"A memory size must be positive, but {size!r} was given.")
-    return _possible(parsed)
+        raise InvalidSettingError(f"A {of} size must be positive, but {size!r} was given.")
+    return _possible(parsed, of)
 
 
-def _whole_number(size: object) -> int:
+def _whole_number(size: object, of: str) -> int:
     if isinstance(size, float) and size.is_integer():
         return int(size)
     if isinstance(size, SupportsIndex) and not isinstance(size, bool):
         return operator.index(size)
-    raise InvalidSettingError(f"{size!r} is not a memory size: give a number of bytes, or a string such as '64MB'.")
+    raise InvalidSettingError(f"{size!r} is not a {of} size: give a number of bytes, or a string such as '64MB'.")
 
 
-def _possible(size_bytes: int) -> int:
+def _possible(size_bytes: int, of: str) -> int:
     if size_bytes > _MAX_BYTES:
-        raise InvalidSettingError(f"{format_bytes(size_bytes)} of memory is more than any machine has: give less.")
+        raise InvalidSettingError(f"{format_bytes(size_bytes)} of {of} is more than any machine has: give less.")
     return size_bytes
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from semistream.core.errors import InvalidSettingError
 
@@ -130,10 +130,13 @@ REMOTE = CostProfile(
 )
 """A database or object store some milliseconds away."""
 
+FAR_REMOTE = replace(REMOTE, name="remote-20ms", seek_seconds=20e-3, request_seconds=20e-3)
+"""An object store as most are seen from a cluster: four times as far away."""
+
 NO_COSTS = CostProfile("none", 0, 0, float("inf"), 0, 0, 0, 0, 0, 0, 0)
 """For the wall clock, where work takes its own time."""
 
-PROFILES = {profile.name: profile for profile in (PAPERS, SSD, REMOTE)}
+PROFILES = {profile.name: profile for profile in (PAPERS, SSD, REMOTE, FAR_REMOTE)}
 
 
 def profile_named(name: str) -> CostProfile:

@@ -116,7 +116,7 @@ def sync(descriptor: int) -> None:
     system().sync(descriptor)
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes | memoryview) -> None:
     """Write a new file and force it to the disk."""
     descriptor = open_new(path)
     try:

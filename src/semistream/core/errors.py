@@ -80,5 +80,9 @@ class MasterUnavailableError(SemistreamError):
     """The place of a master table, as a database server, does not answer or refuses to."""
 
 
+class SinkUnavailableError(SemistreamError):
+    """The server that rows are written to does not answer or refuses to."""
+
+
 class UnsupportedValueError(SemistreamError):
-    """A value of a database has no counterpart in Arrow."""
+    """A value of a database has no counterpart in Arrow, or a value of a row has none in the database."""

@@ -21,6 +21,8 @@ class JoinStats:
     """Stream tuples whose key the master table does not have."""
     null_keys: int = 0
     """Stream tuples with a null in their key."""
+    stayed: int = 0
+    """Stream tuples that stay for a later run of the join."""
     refused: int = 0
     """Stream tuples sent to the dead letters because a row or page was too large for the budget."""
     iterations: int = 0
@@ -31,6 +33,8 @@ class JoinStats:
     """Requests to the store; neighbouring pages may share one."""
     bytes_read: int = 0
     """Bytes asked of the store."""
+    read_seconds: float = field(default=0.0, compare=False)
+    """Real time that the join spent in reads, or waiting for them, whatever its clock."""
     cache_admissions: int = 0
     """Master tuples that entered the cache."""
     cache_evictions: int = 0

@@ -122,8 +122,8 @@ def warm_up(spark: SparkSession, description: PipelineDescription) -> None:
     """Enrich one sale a task, so that Java and the workers are ready when the clock of the stream starts."""
     register(spark)
     tasks = spark.sparkContext.defaultParallelism
-    sales = spark.read.format(FORMAT).options(**{**description.source.options, "rows": str(tasks)}).load()
-    dimension = description.dimension
+    sales = spark.read.format(FORMAT).options(**{**description.sources[0].options, "rows": str(tasks)}).load()
+    (dimension,) = description.dimensions
     warm = enrich(
         sales,
         dimension.table,

@@ -67,7 +67,7 @@ def prove(spark: SparkSession, description: PipelineDescription, products: Path)
         return Proof(problem="the logs of the warehouse and the checkpoint do not say which sales were written.")
     register(spark)
     try:
-        sales = spark.read.format(FORMAT).options(**{**description.source.options, "rows": str(sold)}).load()
+        sales = spark.read.format(FORMAT).options(**{**description.sources[0].options, "rows": str(sold)}).load()
         return _compared(_joined(sales, spark.read.parquet(str(products))), spark.read.parquet(str(warehouse)))
     except (PySparkException, Py4JError) as error:
         return Proof(problem=f"the rows cannot be read ({first_sentence(error).rstrip('.')}).")

@@ -32,7 +32,9 @@ from semistream.engine.sizing.real_accounting import real_sizes
 from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, settled
 from semistream.engine.sizing.sizes import ROW_SHARE, Sizes
 from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
+from semistream.engine.waiting.staying_tuples import StayingTuples
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
+from semistream.policies.contract import Staying
 from semistream.store.contract import MasterStore
 
 _ADMITTED_SHARE = 32
@@ -106,16 +108,25 @@ class Assembly:
         self._shared: LoopParts | None = None
         self.stats.memory_bytes = budget.by_component()
 
-    def start(self, stream: Callable[[PageGroupReader], StreamInput]) -> tuple[JoinLoop, Output | None]:
+    def start(
+        self, stream: Callable[[PageGroupReader], StreamInput], *, staying: StayingTuples | None = None
+    ) -> tuple[JoinLoop, Output | None]:
         """Return the loop over an input, and where its output rows appear if it has a plan.
 
-        May be called again once all tuples of the run before have left: caches and what policies have learned stay.
+        May be called again once all tuples of the run before have left, and what stayed has been taken: caches and what
+        policies have learned stay.
         """
         parts = self._shared_parts()
         slots = max(1, self.sizes.handover_slots) if self._side_by_side else None
         shares_probes = self._running.shares_probes
-        loop = JoinLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares_probes)
+        loop = JoinLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares_probes, staying=staying)
         return loop, parts.output
+
+    def staying(self, policy: Staying, since: str) -> StayingTuples:
+        """Return what keeps the tuples of a run that stay; the column `since` says when each first came."""
+        parts = self._shared_parts()
+        assert parts.stream_rows is not None, "bare keys have no rows that could stay"
+        return StayingTuples(policy, parts.stream_rows, since, parts.waiting.page_group_count)
 
     @property
     def dead_letters(self) -> DeadLetters | None:

@@ -15,6 +15,7 @@ from semistream.engine.phases.stream_input import StreamInput
 from semistream.engine.phases.stream_phase import StreamPhase
 from semistream.engine.phases.threaded_side_by_side import STOP_SECONDS, ThreadedSideBySide
 from semistream.engine.reading.read_ahead import ReadAhead
+from semistream.engine.waiting.staying_tuples import StayingTuples
 from semistream.engine.waiting.waits import Waits
 
 
@@ -33,11 +34,18 @@ class JoinLoop:
     of so many tuples in between. What still waits when the input has ended is not left to the page choice if the parts
     have `finish_bytes`: just the pages that are needed are read, in the order of the table and so many bytes at a time.
 
-    With `shares_probes`, the disk phase may look for tuples in the cache, too, in joins of bare keys.
+    With `shares_probes`, the disk phase may look for tuples in the cache, too, in joins of bare keys. With `staying`,
+    some of what still waits when the input has ended stays there.
     """
 
     def __init__(
-        self, stream: StreamInput, parts: LoopParts, *, handover_slots: int | None = None, shares_probes: bool = False
+        self,
+        stream: StreamInput,
+        parts: LoopParts,
+        *,
+        handover_slots: int | None = None,
+        shares_probes: bool = False,
+        staying: StayingTuples | None = None,
     ) -> None:
         self.waiting = parts.waiting
         self.stats = parts.stats
@@ -56,14 +64,14 @@ class JoinLoop:
         if handover_slots is None:
             entrance = QueueEntrance(parts.waiting, parts.intake)
             self._stream = StreamPhase(stream, parts, entrance, waits)
-            disk = DiskPhase(parts, self._ahead, waits, poll_pending=self._stream.poll_pending)
+            disk = DiskPhase(parts, self._ahead, waits, poll_pending=self._stream.poll_pending, staying=staying)
             self._driver = InTurn(self._stream, disk, entrance)
             return
         late_cache = parts.cache if shares_probes and parts.stream_rows is None else None
         handover = Handover(handover_slots, parts.waiting, parts.clock, waits, late_cache=late_cache)
         self.handover = handover
         self._stream = StreamPhase(stream, parts, handover, waits, handover if late_cache is not None else None)
-        disk = DiskPhase(parts, self._ahead, waits, poll_pending=_may_come)
+        disk = DiskPhase(parts, self._ahead, waits, poll_pending=_may_come, staying=staying)
         if parts.clock.model is not None:
             self._driver = SimulatedSideBySide(self._stream, disk, handover, parts.clock.model)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from numbers import Real
 
+from semistream.core.durations import parse_seconds
 from semistream.core.errors import InvalidSettingError
 
 
@@ -42,11 +43,18 @@ def check_seed(seed: object) -> None:
         raise InvalidSettingError(f"seed is {_shown(seed)}: give a whole number.")
 
 
-def checked_seconds(name: str, value: object) -> None:
-    """Raise InvalidSettingError unless a value is a positive number of seconds."""
+def checked_seconds(name: str, value: object) -> float:
+    """Return the seconds of a duration above 0, a number or a text; raises InvalidSettingError if it is none."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < float(value) < float("inf"):  # type: ignore[arg-type]
-        raise InvalidSettingError(f"{name} must be above 0 seconds, but is {_shown(value)}.")
+    try:
+        seconds = parse_seconds(float(value) if is_number else str(value))  # type: ignore[arg-type]
+    except InvalidSettingError:
+        seconds = 0.0
+    if not seconds:
+        raise InvalidSettingError(
+            f"{name} must be a duration above 0, such as 2.5 or '10 seconds', but is {_shown(value)}."
+        )
+    return seconds
 
 
 def _check_named_once(argument: str, names: object) -> None:

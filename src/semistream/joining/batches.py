@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -42,7 +43,7 @@ def join(
     algorithm: str = DEFAULT_ALGORITHM,
     memory: int | str = "64MB",
     disk: int | str | None = None,
-    max_wait: float | None = None,
+    max_wait: float | str | None = None,
     columns: Sequence[str] | None = None,
     replace: Mapping[str, str] | None = None,
     suffix: str | None = None,
@@ -70,8 +71,8 @@ def join(
         disk: What copies of parts of a master table in an object store may take on the disk, in the folder for
             temporary files: bytes, or a string such as "2GB". All joins of a user with the same `disk` share it. By
             default nothing is kept there.
-        max_wait: The longest time in seconds that a row may wait inside the join, as far as reads allow it. Only for
-            DEMANDJOIN.
+        max_wait: The longest time that a row may wait inside the join, as far as reads allow it: seconds, or a string
+            such as "10 seconds". Only for DEMANDJOIN.
         columns: The master columns to add; by default all except the key.
         replace: A mapping from stream columns to the master columns that take their place.
         suffix: Renames master columns that clash with stream columns by adding this string.
@@ -88,19 +89,22 @@ def join(
     recipe = algorithm_named(algorithm)
     parameters = dict(parameters or {})
     if max_wait is not None:
-        checked_seconds("max_wait", max_wait)
+        seconds = checked_seconds("max_wait", max_wait)
         if DEADLINE.name not in recipe.parameters:
             raise InvalidSettingError(f"{recipe.name} cannot keep a deadline: leave out max_wait or choose demandjoin.")
-        parameters[DEADLINE.name] = max_wait
+        parameters[DEADLINE.name] = seconds
     recipe.values(parameters)  # checks them
 
     def plan(stream: pa.Schema, store: MasterStore, pairs: list[tuple[str, str]]) -> _Planned:
         planned = plan_output(stream, store.schema, pairs, how=kind, columns=columns, replace=replace, suffix=suffix)
         return with_matched(planned, store.schema, matched)
 
+    store = _opened(master, disk)
+    if store.warning is not None:
+        warnings.warn(store.warning, stacklevel=2)
     return JoinedBatches(
         batches,
-        _opened(master, disk),
+        store,
         on,
         plan,
         recipe=recipe,
@@ -228,7 +232,17 @@ def _opened(master: MasterStore | TableAddress, disk: int | str | None) -> Maste
     return master
 
 
-def key_pairs(on: On, store: MasterStore) -> list[tuple[str, str]]:
+class KeyedTable(Protocol):
+    """A master table, or what tells the columns of one."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def key(self) -> Sequence[str]: ...
+
+
+def key_pairs(on: On, store: KeyedTable) -> list[tuple[str, str]]:
     """Return the key columns of the stream and of the master table, in the order of the master's key."""
     if isinstance(on, str):
         on = [on]

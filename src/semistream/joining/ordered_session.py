@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from semistream.engine.parameters import Values
 from semistream.engine.reading.chunk_look_up import ChunkAnswers, ChunkLookUp, TooManyRows
 from semistream.engine.reading.misses import ChunkKeys
 from semistream.engine.recipe import Recipe
+from semistream.engine.rows.merged_rows import NOWHERE
 from semistream.engine.rows.row_sizes import RowSizes, cuts
 from semistream.engine.sizing.ordered_sizes import (
     CHUNK_ROW_BYTES,
@@ -68,6 +69,8 @@ class OrderedSession:
         self._stream_schema = stream_schema
         self.dead_letters = dead_letters
         """What takes the rows that are too large for the memory; without it they are an error."""
+        self.unmatched: Callable[[pa.RecordBatch, Int64Array], None] | None = None
+        """What is told which rows of a batch have no match, null keys and refused rows among them."""
         self._stats.memory_bytes = budget.by_component()
         if cache is None:
             cache = new_ordered_cache(store, recipe, values, self.sizes, columns, self._stats, seed)
@@ -151,6 +154,8 @@ class OrderedSession:
         for batch in chunk:
             answered = _answered(batch, answers, start)
             self._refuse(answered, answers.largest_refused_bytes)
+            if self.unmatched is not None:
+                self.unmatched(batch, np.flatnonzero(answered.places == NOWHERE))
             yield from self._output.batches(answered, answers.rows)
             start += batch.num_rows
         self._look_up.learn(answers)

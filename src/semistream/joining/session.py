@@ -24,8 +24,12 @@ from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.recipe import Recipe
 from semistream.engine.rows.row_sizes import RowSizes, cuts
 from semistream.engine.sizing.sizes import ROW_SHARE
+from semistream.engine.waiting.staying_tuples import StayingTuples
+from semistream.policies.contract import Staying
 from semistream.store.contract import MasterStore
 
+HAS_WAITED = {b"semistream": b"has waited"}
+"""The metadata of batches whose rows stayed behind in an earlier run."""
 _LINGER_SECONDS = 0.02
 """How long rows that are ready are held back for more while the input is silent."""
 
@@ -94,18 +98,31 @@ class JoinSession:
         """Return the cache that all runs share."""
         return self.assembly.shared_cache()
 
+    def staying(self, policy: Staying, since: str) -> StayingTuples:
+        """Return what keeps the rows of a run that stay for a later one; the column `since` says when each came."""
+        return self.assembly.staying(policy, since)
+
     def warm(self, rows: HotRows) -> int:
         """Let rows that another cache held enter the cache, before any run; return how many have."""
         cache = self.assembly.shared_cache()
         return cache.warm(rows) if cache is not None else 0
 
-    def run(self, batches: Iterable[pa.RecordBatch | None], *, pump: bool = False) -> Generator[pa.RecordBatch]:
-        """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent."""
+    def run(
+        self,
+        batches: Iterable[pa.RecordBatch | None],
+        *,
+        pump: bool = False,
+        staying: StayingTuples | None = None,
+    ) -> Generator[pa.RecordBatch]:
+        """Join the batches and yield record batches as rows are answered; with `pump` the input may be silent.
+
+        With `staying`, which `staying` returns, some rows may stay behind, and must be taken before the next run.
+        """
         assembly = self.assembly
         chunk_bytes = max(1, self.budget.total_bytes // 24)
         pieces = _pieces(iter(batches), self._stream_schema, assembly.sizes.chunk_rows, chunk_bytes)
         loop, output = assembly.start(
-            lambda _: BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes)
+            lambda _: BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes), staying=staying
         )
         assert output is not None
         rounds = loop.rounds()
@@ -147,6 +164,7 @@ class _Encoder:
         encoded = self._codec.encode(keys)
         rows = np.arange(batch.num_rows, dtype=np.int64)
         chunk = Chunk(first_position, encoded.codes, rows, np.empty(0, dtype=np.int32), batch=batch)
+        chunk.has_waited = batch.schema.metadata == HAS_WAITED
         if encoded.usable is not None:
             nulls = encoded.nulls if encoded.nulls is not None else np.zeros(batch.num_rows, dtype=np.bool_)
             chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]

@@ -33,7 +33,8 @@ class DatabaseSource(MirrorSource):
         address: The table, such as "postgresql://user@host/database?table=products". It must not hold a password:
             PGPASSWORD or ~/.pgpass has it, or MYSQL_PWD or ~/.my.cnf.
         grows: A column that is set to a greater value whenever a row is written, such as a time of change or a number
-            from a sequence; it must not be null, and should have an index. Without it every refresh compares all rows.
+            from a sequence; it should have an index. Rows without a value in it are read by every refresh. Without
+            such a column every refresh compares all rows.
         deleted: A column that marks deleted rows: true, a number other than 0, or for other types anything but null.
             It is not mirrored unless `columns` names it.
         overlap: How far below the greatest value that was seen a refresh begins, because a transaction that commits
@@ -125,7 +126,7 @@ class DatabaseSource(MirrorSource):
                 yield self._everything(snapshot)
                 return
             watermark = _later(self._watermark(snapshot), position["watermark"])
-            bound = Bound(self.grows, self._begin(position["watermark"], snapshot.table))
+            bound = Bound(self.grows, self._begin(position["watermark"], snapshot.table), with_null=True)
             schema = snapshot.table.schema_of(columns)
             keys = list(circumstances.key)
             gone = None

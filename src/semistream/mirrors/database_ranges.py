@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from semistream.core.errors import KeyTypeError, MasterUnavailableError
+from semistream.core import errors
+from semistream.core.errors import KeyTypeError, SemistreamError
 from semistream.core.keys import KeyCodec
 from semistream.mirrors.database_snapshot import Bound, Snapshot, opened_snapshot
 from semistream.store.database.address import DatabaseAddress
@@ -92,11 +93,11 @@ def read_by_spark(
     try:
         yield RangedRows(frame, row_bytes * row_count, in_ranges)
     except Exception as error:
-        # It comes through Java, as the text of a traceback.
-        said = re.search(r"MasterUnavailableError: ([^\n]+)", str(error))
-        if said is None or isinstance(error, MasterUnavailableError):
+        # An error of a task comes through Java, as the text of a traceback.
+        said = re.search(r"semistream\.core\.errors\.(\w+): ([^\n]+)", str(error))
+        if said is None or isinstance(error, SemistreamError):
             raise
-        raise MasterUnavailableError(said[1]) from None
+        raise getattr(errors, said[1], SemistreamError)(said[2]) from None
     finally:
         if not in_ranges:
             frame.unpersist()

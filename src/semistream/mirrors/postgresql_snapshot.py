@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -41,9 +41,7 @@ class PostgresqlSnapshot(Snapshot):
 
     def row_count(self) -> int:
         """Count the rows."""
-        self._connection.end_after(_LONG * self._address.statement_seconds)
-        found: Any = self._connection.execute(sql.SQL("SELECT count(*) FROM {}").format(self._name), ()).fetchone()
-        return int(found[0])
+        return int(self._one(sql.SQL("SELECT count(*) FROM {}").format(self._name), ())[0])
 
     def value_after(self, column: str, value: Any, count: int) -> Any:
         """Walk along the index."""
@@ -52,9 +50,7 @@ class PostgresqlSnapshot(Snapshot):
         query = sql.SQL("SELECT {} FROM {} WHERE {} ORDER BY {} LIMIT 1 OFFSET %s").format(
             name, self._name, condition, name
         )
-        self._connection.end_after(_LONG * self._address.statement_seconds)
-        values = (count,) if value is None else (value, count)
-        found: Any = self._connection.execute(query, values).fetchone()
+        found = self._one(query, (count,) if value is None else (value, count))
         return None if found is None else found[0]
 
     def exported(self) -> str | None:
@@ -65,8 +61,7 @@ class PostgresqlSnapshot(Snapshot):
     def greatest(self, column: str) -> tuple[Any, datetime]:
         """Return the greatest value by an index, if there is one."""
         query = sql.SQL("SELECT max({}), now() FROM {}").format(_quoted(column), self._name)
-        self._connection.end_after(_LONG * self._address.statement_seconds)
-        found: Any = self._connection.execute(query, ()).fetchone()
+        found = self._one(query, ())
         return found[0], found[1]
 
     def rows(
@@ -102,16 +97,27 @@ class PostgresqlSnapshot(Snapshot):
             while found := self._portion(cursor):
                 yield _batch(found, chosen)
 
+    def _one(self, query: sql.SQL | sql.Composed, values: tuple[Any, ...]) -> Any:
+        """Return the first row, or None if there is none."""
+        with self._readable():
+            return self._connection.execute(query, values).fetchone()
+
     def _portion(self, cursor: Any) -> list[tuple[Any, ...]]:
+        with self._readable():
+            rows: list[tuple[Any, ...]] = cursor.fetchmany(PORTION_ROWS)
+        return rows
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Give a query that looks at many rows its time; values that Python does not have are an error of ours."""
         self._connection.end_after(_LONG * self._address.statement_seconds)
         try:
-            rows: list[tuple[Any, ...]] = cursor.fetchmany(PORTION_ROWS)
+            yield
         except psycopg.DataError as error:
             raise UnsupportedValueError(
                 f"A value of {self._address.table_name} cannot be read ({str(error).splitlines()[0]}): make a view "
                 f"that replaces it, for example by NULL, and name the view."
             ) from None
-        return rows
 
     def close(self) -> None:
         """Close the connection, and with it the transaction."""

@@ -32,28 +32,32 @@ class BatchNumbers:
     """The last batch that Spark counts as done."""
     written: int | None
     """The last batch that the table of the sink has: Spark skips all batches up to it."""
-    lettered: int | None
-    """The last batch that has dead letters."""
     planned: int | None
     """The last batch whose input Spark has fixed; it may not have been written yet."""
-    planned_letters: int | None
+    lettered: tuple[int | None, ...]
+    """For each source the last batch that has dead letters."""
+    planned_letters: tuple[int | None, ...]
 
     @classmethod
     def read(cls, description: PipelineDescription, names_in: Listing) -> BatchNumbers:
         """Return the numbers as they are now."""
-        checkpoint, sink, letters = description.checkpoint, description.sink.path, description.source.dead_letters
+        checkpoint, sink = description.checkpoint, description.sink.file_log
+        letters = [source.dead_letters for source in description.sources]
         # In this order, so that a query that is running meanwhile does not look like a mismatch.
         return cls(
             finished=_newest(names_in(f"{checkpoint}/commits")),
             written=_newest(names_in(f"{sink}/_spark_metadata")) if sink is not None else None,
-            lettered=_newest(names_in(letters), _LETTERS) if letters is not None else None,
+            lettered=tuple(None if place is None else _newest(names_in(place), _LETTERS) for place in letters),
             planned=_newest(names_in(f"{checkpoint}/offsets")),
-            planned_letters=_newest(names_in(f"{checkpoint}/dead_letters/offsets")),
+            planned_letters=tuple(
+                None if place is None else _newest(names_in(f"{description.letters_checkpoint(number)}/offsets"))
+                for number, place in enumerate(letters)
+            ),
         )
 
     def check(self, description: PipelineDescription) -> None:
         """Raise CheckpointMismatchError if Spark would leave rows out, fail later, or write over dead letters."""
-        checkpoint, sink, letters = description.checkpoint, description.sink.path, description.source.dead_letters
+        checkpoint, sink = description.checkpoint, description.sink.file_log
         if self.written is not None and self.planned is not None and self.written > self.planned:
             if self.planned < 0:
                 raise CheckpointMismatchError(
@@ -71,12 +75,13 @@ class BatchNumbers:
                 f"The checkpoint {checkpoint} has finished batches up to {self.finished}, but the table {sink} "
                 f"{held}: restore the table that goes with the checkpoint, or {ANEW}."
             )
-        if self.lettered is not None and self.planned_letters is not None and self.lettered > self.planned_letters:
-            raise CheckpointMismatchError(
-                f"{letters} has dead letters of batch {self.lettered}, but the checkpoint {checkpoint} would write "
-                f"over them: restore the checkpoint that goes with them, or give another folder in [source] "
-                f"dead_letters."
-            )
+        for source, lettered, planned in zip(description.sources, self.lettered, self.planned_letters, strict=True):
+            if lettered is not None and planned is not None and lettered > planned:
+                raise CheckpointMismatchError(
+                    f"{source.dead_letters} has dead letters of batch {lettered}, but the checkpoint {checkpoint} "
+                    f"would write over them: restore the checkpoint that goes with them, or give another folder in "
+                    f"{source.where} dead_letters."
+                )
 
 
 def local_names(folder: str) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Compares a checkpoint with the source, the master table and the sink that it meets, before Spark does.
+"""Compares a checkpoint with the sources, the master tables and the sink that it meets, before Spark does.
 
 Spark numbers batches by the checkpoint, and its table of files skips numbers that it has already: a checkpoint and a
 sink that do not belong together lose rows without a word. See decision 023.
@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from semistream.master_table import MasterTable
 from semistream.pipeline import places, written_folders
 from semistream.pipeline.batch_numbers import ANEW, BatchNumbers, local_names
-from semistream.pipeline.description import PipelineDescription, SourceDescription
+from semistream.pipeline.description import PipelineDescription, SinkDescription, SourceDescription
 from semistream.pipeline.failures import CheckpointMismatchError
 from semistream.pipeline.remembered import Belongings
+from semistream.pipeline.sources.kinds import kind_of
 from semistream.pipeline.written_folders import Owner
-from semistream.spark.sales_options import SalesOptions
+from semistream.store.database.address import parse_address
+
+_FILES = ("json", "csv", "parquet")
+"""Formats whose files Spark knows by their paths."""
 
 
 class Belonging:
@@ -35,20 +39,20 @@ class Belonging:
         self._then = remembered
         self._accept_moved = accept_moved
         self._checkpoint = Path(description.checkpoint)
-        sink = description.sink.path
+        sink = description.sink.file_log
         self._sink = Path(sink) if sink is not None and places.is_local(sink) else None
-        letters = description.source.dead_letters
-        self._letters = Path(letters) if letters is not None and places.is_local(letters) else None
+        places_of_letters = [source.dead_letters for source in description.sources]
+        letters = [Path(place) for place in places_of_letters if place is not None and places.is_local(place)]
         self._numbers = numbers = BatchNumbers.read(description, local_names)
         self._begun = _any_batch(numbers.planned)
-        self._anything_written = _any_batch(numbers.written) or _any_batch(numbers.lettered)
-        self._owners = {folder: written_folders.owner_of(folder) for folder in (self._sink, self._letters) if folder}
+        self._anything_written = any(map(_any_batch, (numbers.written, *numbers.lettered)))
+        self._owners = {folder: written_folders.owner_of(folder) for folder in (self._sink, *letters) if folder}
         self.now = Belongings(
             id=self._id(),
             checkpoint=os.path.realpath(self._checkpoint),
-            source=_source(description.source),
-            master=MasterTable(description.dimension.table).address.real(),
-            sink={"format": description.sink.format, "path": _real(sink)},
+            sources=[kind_of(source.format).identity(source) for source in description.sources],
+            masters=[MasterTable(dimension.table).address.real() for dimension in description.dimensions],
+            sink=_sink(description.sink),
         )
 
     def check(self) -> None:
@@ -56,9 +60,9 @@ class Belonging:
         if not self._begun:
             self._numbers.check(self._description)
         elif self._then is not None:
-            self._check_source(self._then.source)
+            self._check_sources(self._then.sources)
             if not self._accept_moved:
-                self._check_master(self._then)
+                self._check_masters(self._then)
                 self._check_sink(self._then)
         for folder, owner in self._owners.items():
             self._check_owner(folder, owner)
@@ -78,20 +82,28 @@ class Belonging:
         # A checkpoint from before ids were remembered, or one that lost them, has the id of the sink that fits.
         return owner.id if owner is not None and self._begun else uuid.uuid4().hex
 
-    def _check_source(self, then: Mapping[str, str]) -> None:
-        now = self.now.source
+    def _check_sources(self, then: Sequence[Mapping[str, str]]) -> None:
+        if len(then) != len(self.now.sources):
+            raise CheckpointMismatchError(
+                f"The pipeline has {_count(self.now.sources, 'source')}, but the checkpoint {self._checkpoint} belongs "
+                f"to {_count(then, 'source')}, and Spark cannot add or drop one: put them back, or {ANEW}."
+            )
+        for source, now, before in zip(self._description.sources, self.now.sources, then, strict=True):
+            self._check_source(source, now, before)
+
+    def _check_source(self, source: SourceDescription, now: Mapping[str, str], then: Mapping[str, str]) -> None:
         if now == then:
             return
-        if "path" in now and now["format"] == then["format"]:
-            self._check_source_path(now["path"], then["path"])
+        if source.format in _FILES and now["format"] == then["format"]:
+            self._check_source_path(source, now["path"], then["path"])
         elif not self._accept_moved:
             raise CheckpointMismatchError(
-                f"[source] is {_text(now)}, but the checkpoint {self._checkpoint} belongs to {_text(then)}: put it "
-                f"back, {ANEW}, or pass --accept-moved if it is the same stream."
+                f"{source.where} is {_text(now)}, but the checkpoint {self._checkpoint} belongs to {_text(then)}: put "
+                f"it back, {ANEW}, or pass --accept-moved if it is the same stream."
             )
 
-    def _check_source_path(self, now: str, then: str) -> None:
-        read = f"[source] path is {now}, but the checkpoint {self._checkpoint} has read {then}"
+    def _check_source_path(self, source: SourceDescription, now: str, then: str) -> None:
+        read = f"{source.where} path is {now}, but the checkpoint {self._checkpoint} has read {then}"
         if not places.has_pattern(now):
             # Spark opens the files of the last batch once more, and fails unless they lie in the folder of now.
             raise CheckpointMismatchError(
@@ -99,19 +111,26 @@ class Belonging:
                 f"files "
                 f"were moved), or {ANEW}."
             )
-        by_file_name = self._description.source.options.get("fileNameOnly", "").lower() == "true"
+        by_file_name = source.options.get("fileNameOnly", "").lower() == "true"
         if not (by_file_name or self._accept_moved):
             raise CheckpointMismatchError(
-                f"{read}, and Spark would read moved files again: put it back, set fileNameOnly = true in [source] "
+                f"{read}, and Spark would read moved files again: put it back, set fileNameOnly = true in its "
                 f"options so that Spark recognizes files by name, or pass --accept-moved if all files are new."
             )
 
-    def _check_master(self, then: Belongings) -> None:
-        if not self._same_place(then.master, self.now.master, then):
+    def _check_masters(self, then: Belongings) -> None:
+        if len(then.masters) != len(self.now.masters):
             raise CheckpointMismatchError(
-                f"[[dimension]] table is {self.now.master}, but the checkpoint {self._checkpoint} belongs to "
-                f"{then.master}: put it back, or pass --accept-moved if this table takes its place."
+                f"The pipeline has {_count(self.now.masters, 'dimension')}, but the checkpoint {self._checkpoint} "
+                f"belongs to {_count(then.masters, 'dimension')}: put them back, {ANEW}, or pass --accept-moved if "
+                f"rows may look different from now on."
             )
+        for dimension, now, before in zip(self._description.dimensions, self.now.masters, then.masters, strict=True):
+            if not self._same_place(before, now, then):
+                raise CheckpointMismatchError(
+                    f"{dimension.where} table is {now}, but the checkpoint {self._checkpoint} belongs to "
+                    f"{before}: put it back, or pass --accept-moved if this table takes its place."
+                )
 
     def _check_sink(self, then: Belongings) -> None:
         now = self.now.sink
@@ -150,21 +169,18 @@ def _any_batch(newest: int | None) -> bool:
     return newest is not None and newest >= 0
 
 
-def _source(source: SourceDescription) -> dict[str, str]:
-    """Return what tells a stream from others for Spark."""
-    match source.format:
-        case "sales":
-            # Its offsets carry the same fingerprint, but only the running query looks at them.
-            return {"format": "sales", "options": SalesOptions.parse(source.options, 1).fingerprint}
-        case "socket":
-            return {"format": "socket", "address": f"{source.options['host']}:{source.options['port']}"}
-        case _:
-            # As it is written, because Spark takes a file that it meets by another path for a new one.
-            return {"format": source.format, "path": _normal(source.path or "")}
+def _sink(sink: SinkDescription) -> dict[str, str]:
+    """Return what tells a sink from others; no options, which may hold secrets."""
+    if sink.table is not None:
+        address = parse_address(sink.table, needs_key=False)
+        return {"format": sink.format, "path": f"{address.server}/{address.table_name}"}
+    if sink.topic is not None:
+        return {"format": sink.format, "path": f"kafka:///{sink.topic.name}"}
+    return {"format": sink.format, "path": _real(sink.path)}
 
 
-def _normal(place: str) -> str:
-    return os.path.normpath(place) if places.is_local(place) else place.rstrip("/")
+def _count(things: Sequence[object], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def _real(place: str | None) -> str:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from semistream.core.errors import InvalidSettingError, SemistreamError
+from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
 from semistream.pipeline import places
 from semistream.pipeline.belonging import Belonging
-from semistream.pipeline.description import PipelineDescription
+from semistream.pipeline.description import DimensionDescription, PipelineDescription
+from semistream.pipeline.named_columns import MasterNames, NamedColumns
 from semistream.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.pipeline.remembered_columns import RememberedColumns
+from semistream.pipeline.sources.kinds import kind_of
 from semistream.spark.spark_session import CheckpointLock
 
 
 class CheckedStart:
-    """A pipeline whose checkpoint belongs to its source, master table and sink; making one raises if it does not.
+    """A pipeline whose checkpoint belongs to its sources, master tables and sink; making one raises if it does not.
 
     Nothing is remembered where the checkpoint is not on this machine.
     """
@@ -27,43 +31,58 @@ class CheckedStart:
         local = places.is_local(description.checkpoint)
         self._checkpoint = Path(description.checkpoint) if local else None
         self._remembered = read_remembered(self._checkpoint) if self._checkpoint is not None else None
-        with naming("[[dimension]]"), MasterTable(description.dimension.table).open() as store:
-            self._schema, self._key = store.schema, tuple(store.key)
+        self._masters: list[MasterNames] = []
+        self._columns = [self._columns_of(dimension, place) for place, dimension in enumerate(description.dimensions)]
+        NamedColumns(description).check(self._masters)
         self._belonging: Belonging | None = None
         if self._checkpoint is not None:
             then = self._remembered.belongings if self._remembered is not None else None
             self._belonging = Belonging(description, then, accept_moved=accept_moved)
             self._belonging.check()
 
+    def _columns_of(self, dimension: DimensionDescription, place: int) -> RememberedColumns:
+        with naming(dimension.where), MasterTable(dimension.table).open() as store:
+            names = MasterNames(store.schema, tuple(store.key))
+            columns = RememberedColumns(dimension, names.schema, names.key, self._remembered, place)
+            self._masters.append(replace(names, columns=columns.columns))
+            return columns
+
     @property
     def has_compared_batches(self) -> bool:
         """Whether the numbers of batches were compared; to read those of other machines takes Spark."""
-        written = (self._description.sink.path, self._description.source.dead_letters)
+        letters = (source.dead_letters for source in self._description.sources)
+        written = (self._description.sink.file_log, *letters)
         return self._checkpoint is not None and all(places.is_local(place) for place in written if place is not None)
 
-    def columns(self) -> RememberedColumns:
-        """Return the master's columns to use; raises SchemaDriftError if they are no longer there."""
-        return RememberedColumns(self._description.dimension, self._schema, self._key, self._remembered)
+    @property
+    def columns(self) -> list[RememberedColumns]:
+        """For each dimension the master's columns to use."""
+        return self._columns
 
-    def remember(self, columns: RememberedColumns) -> None:
+    def source_columns(self, place: int) -> Mapping[str, str] | None:
+        """Return the columns that the source at a place had at the first start, unless the file says them."""
+        then = self._remembered.source_columns if self._remembered is not None else []
+        return then[place] if place < len(then) else None
+
+    def remember(self, source_columns: list[Mapping[str, str] | None]) -> None:
         """Write down what the checkpoint belongs to, there and in the folders that the pipeline writes.
 
         Must be called under the lock of the checkpoint.
         """
         if self._checkpoint is None or self._belonging is None:
             return
-        now = Remembered(columns.fingerprint, columns.used, self._belonging.now)
+        joins: list[Mapping[str, Any]] = [columns.fingerprint for columns in self._columns]
+        used = [columns.used for columns in self._columns]
+        now = Remembered(joins, used, source_columns, self._belonging.now)
         if now != self._remembered:
             write_remembered(self._checkpoint, now)
         self._belonging.own_folders()
 
 
-def check_source(description: PipelineDescription) -> None:
-    """Raise InvalidSettingError if the source is a folder of this machine that is not there, which Spark refuses."""
-    path = description.source.path
-    if path is None or not places.is_local(path) or places.has_pattern(path) or Path(path).exists():
-        return
-    raise InvalidSettingError(f"[source] path is {path}, which does not exist: create the folder, or correct the path.")
+def check_sources(description: PipelineDescription) -> None:
+    """Raise InvalidSettingError if a source is not there, as far as that can be told without Spark."""
+    for source in description.sources:
+        kind_of(source.format).check(source)
 
 
 def check_unused(description: PipelineDescription) -> None:
@@ -79,4 +98,4 @@ def naming(table: str) -> Iterator[None]:
     try:
         yield
     except SemistreamError as error:
-        raise type(error)(f"{table} does not fit: {error}") from None
+        raise type(error)(f"{table.rstrip(':')} does not fit: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,15 +11,42 @@ from semistream.mirrors.source_description import MirrorSource
 
 
 @dataclass(frozen=True)
-class SourceDescription:
-    """Where the stream comes from."""
+class SourceTopicDescription:
+    """Which messages of Kafka are read, and what of them become columns."""
 
+    servers: str
+    topics: tuple[str, ...]
+    value: str
+    """How values are written: json, avro, confluent_avro, text or binary."""
+    schema_ids: tuple[int, ...]
+    """The numbers of the schema in a registry, for confluent_avro."""
+    message: Mapping[str, str]
+    """What of a message beside its value becomes a column, and the name of that column."""
+    headers: Mapping[str, str]
+    """Columns by name, and the header that each holds."""
+    start: str
+    """Where a new pipeline begins: earliest or latest."""
+    skips_expired: bool
+    """Whether the pipeline goes on where messages have expired before it has read them."""
+    max_rows_per_trigger: int | None
+
+
+@dataclass(frozen=True)
+class SourceDescription:
+    """Where a stream comes from."""
+
+    where: str
+    """What errors call the table of the file."""
     format: str
-    path: str | None
-    schema: str | None
-    options: Mapping[str, str]
-    max_files_per_trigger: int | None
-    dead_letters: str | None
+    path: str | None = None
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
+    max_files_per_trigger: int | None = None
+    dead_letters: str | None = None
+    """The folder for records that cannot be read."""
+    dead_letters_topic: str | None = None
+    topic: SourceTopicDescription | None = None
+    """For the format kafka."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +69,8 @@ class MirrorDescription:
 class DimensionDescription:
     """A master table and how it is joined."""
 
+    where: str
+    """What errors call the table of the file."""
     table: str = field(repr=False)  # an address from the environment may hold a password
     on: str | tuple[str, ...] | Mapping[str, str]
     how: str
@@ -51,6 +80,10 @@ class DimensionDescription:
     matched: str | None
     mirror: MirrorDescription | None
     """How it is kept in step with its source, if it is a mirror."""
+    unmatched: str | None = None
+    """What becomes of rows without a match; None for what the kind of join says."""
+    retry_seconds: float | None = None
+    """How long parked rows wait; None for as long as `enrich` says."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +99,10 @@ class EnrichDescription:
     partitioning: str | int
     dead_letters: str | None
     parameters: Mapping[str, float] | None
+    max_wait_seconds: float | None = None
+    """How long rows may wait in the room; None for no room, unless rows are parked."""
+    room: str | None = None
+    """Where the room is; None for beside the checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -112,16 +149,63 @@ class DropDuplicates:
     time: str
 
 
-Step: TypeAlias = SetColumns | KeepRows | DropColumns | RenameColumns | SelectColumns | DropDuplicates
+@dataclass(frozen=True)
+class SortRows:
+    """Sorts the rows of a micro-batch by columns, each rising unless it is named in `falling`."""
+
+    by: tuple[str, ...]
+    falling: frozenset[str]
+
+
+Step: TypeAlias = SetColumns | KeepRows | DropColumns | RenameColumns | SelectColumns | DropDuplicates | SortRows
+
+
+@dataclass(frozen=True)
+class SinkTopicDescription:
+    """How rows become messages of a topic of Kafka."""
+
+    servers: str
+    name: str
+    value: str
+    """json or avro."""
+    schema: str | None
+    """The schema of Avro; None leaves it to Spark."""
+    headers: Mapping[str, str]
+    """The columns that become headers, by the name of the header."""
+    id: str
+    """The column of the value that is the same when a message is sent again."""
 
 
 @dataclass(frozen=True)
 class SinkDescription:
-    """Where the rows go."""
+    """Where the rows go; options may hold secrets and are never shown."""
 
     format: str
-    path: str | None
-    partition_by: tuple[str, ...]
+    path: str | None = None
+    partition_by: tuple[str, ...] = ()
+    mode: str = "append"
+    """append or upsert."""
+    key: tuple[str, ...] = ()
+    """The columns that an upsert finds rows by, or that are the key of a message."""
+    order_by: str | None = None
+    """The column that tells which of two rows of a key is the newer one."""
+    table: str | None = field(default=None, repr=False)  # an address from the environment may hold a password
+    topic: SinkTopicDescription | None = None
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_file_log(self) -> bool:
+        """Whether Spark writes files, with a log that says which batches they are of."""
+        return self.format in FILE_FORMATS
+
+    @property
+    def file_log(self) -> str | None:
+        """The folder whose log of batches Spark keeps, if it writes files."""
+        return self.path if self.has_file_log else None
+
+
+FILE_FORMATS = ("parquet", "json", "csv", "orc", "text", "avro")
+"""The formats that Spark writes as files, each batch once."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +217,27 @@ class TriggerDescription:
 
 
 @dataclass(frozen=True)
+class LivePageDescription:
+    """The page that shows the pipeline while it runs, and when its health is bad."""
+
+    wanted: bool = False
+    port: int | None = None
+    """None takes the first that is free from the usual one on."""
+    host: str = "127.0.0.1"
+    keys: bool = False
+    """Whether frequent keys are shown."""
+    max_batch_seconds: float | None = 600.0
+    """How long a batch may take before the pipeline counts as unhealthy."""
+    max_master_age_seconds: float | None = None
+
+
+@dataclass(frozen=True)
 class StatisticsDescription:
-    """The files that tell how the pipeline is doing."""
+    """What tells how the pipeline is doing: files, and a page."""
 
     json_lines: Path | None
     prometheus: Path | None
+    page: LivePageDescription = LivePageDescription()
 
 
 @dataclass(frozen=True)
@@ -150,19 +250,30 @@ class SparkDescription:
 
 @dataclass(frozen=True)
 class PipelineDescription:
-    """A whole pipeline: source, steps, dimension, steps, sink."""
+    """A whole pipeline: sources, steps, dimensions, steps, sink."""
 
     file: Path
     name: str
     checkpoint: str
-    source: SourceDescription
+    sources: tuple[SourceDescription, ...]
+    """The streams, whose union is the stream of the pipeline; their order must not change."""
     prepare: tuple[Step, ...]
     """The steps before the join."""
     enrich: EnrichDescription
-    dimension: DimensionDescription
+    dimensions: tuple[DimensionDescription, ...]
+    """The master tables in the order in which rows meet them."""
     transform: tuple[Step, ...]
     """The steps after the join."""
     sink: SinkDescription
     trigger: TriggerDescription
     statistics: StatisticsDescription
     spark: SparkDescription
+
+    def with_page(self) -> PipelineDescription:
+        """Return the pipeline with a live page, at the port that the file names or a usual one."""
+        page = replace(self.statistics.page, wanted=True)
+        return replace(self, statistics=replace(self.statistics, page=page))
+
+    def letters_checkpoint(self, place: int) -> str:
+        """Return where the query keeps its progress that writes the dead letters of the source at a place."""
+        return f"{self.checkpoint}/dead_letters{f'_{place + 1}' if place else ''}"

@@ -18,6 +18,7 @@ _PLAN = "=== Streaming Query ==="
 _WRAPPERS = {"STREAM_FAILED", "FAILED_EXECUTE_UDF", "TASK_WRITE_FAILED"}
 _QUOTED = re.compile(r"'[^'\n]*'")
 _MAX_CHARACTERS = 400
+_EXPIRED = re.compile(r"KAFKA_DATA_LOSS|OffsetOutOfRangeException|failOnDataLoss")
 
 
 class PipelineFailedError(SemistreamError):
@@ -26,6 +27,10 @@ class PipelineFailedError(SemistreamError):
 
 class PoisonRecordError(PipelineFailedError):
     """A record of the stream could not be read, and the pipeline stops at such records."""
+
+
+class ExpiredOffsetsError(PipelineFailedError):
+    """Messages of the stream are gone that the pipeline has not read."""
 
 
 class CheckpointMismatchError(InvalidSettingError):
@@ -61,6 +66,12 @@ def as_own_error(error: BaseException) -> SemistreamError:
     missing = missing_connector(text)
     if missing is not None:
         return missing
+    if _EXPIRED.search(text):
+        return ExpiredOffsetsError(
+            "Messages are gone from Kafka that the pipeline has not read, or a topic was made anew: set expired = "
+            "'skip' in [source] to go on with the messages that are left, or start afresh with another checkpoint and "
+            "another path in [sink]."
+        )
     raised = _RAISED.findall(text)
     if raised:
         return PoisonRecordError(raised[-1].strip())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -50,9 +51,13 @@ def ensure_mirror(table: MasterTable, description: MirrorDescription, spark: Spa
 
 
 def awaits_mirror(description: PipelineDescription) -> bool:
-    """Say whether a start of the pipeline builds the master table."""
-    mirror, table = description.dimension.mirror, MasterTable(description.dimension.table)
-    return mirror is not None and mirror.source is not None and is_missing(table)
+    """Say whether a start of the pipeline builds a master table."""
+    return any(
+        dimension.mirror is not None
+        and dimension.mirror.source is not None
+        and is_missing(MasterTable(dimension.table))
+        for dimension in description.dimensions
+    )
 
 
 def is_missing(table: MasterTable) -> bool:
@@ -100,6 +105,11 @@ class MirrorKeeper:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_SECONDS_TO_STOP)
+
+    @property
+    def address(self) -> str:
+        """Where the mirror is."""
+        return self._table.address.text
 
     def numbers(self) -> MirrorNumbers:
         """Return what has been counted, and the age of now."""
@@ -154,3 +164,62 @@ class MirrorKeeper:
         while not self._stop.is_set():
             self.refresh()
             self._stop.wait(self._every)
+
+
+class MirrorKeepers:
+    """The keepers of all mirrors that a pipeline refreshes; there may be none."""
+
+    def __init__(self, keepers: Sequence[MirrorKeeper]) -> None:
+        self._keepers = tuple(keepers)
+
+    @classmethod
+    def of(cls, description: PipelineDescription, spark: SparkSession) -> MirrorKeepers:
+        """Make them; a mirror that is not there is built, and a run over what is there now begins with a refresh."""
+        keepers = []
+        for dimension in description.dimensions:
+            mirror, table = dimension.mirror, MasterTable(dimension.table)
+            if mirror is None:
+                continue
+            ensure_mirror(table, mirror, spark)
+            if mirror.refresh_seconds is None:
+                continue
+            keeper = MirrorKeeper(table, mirror, spark)
+            if description.trigger.available_now:
+                keeper.refresh()
+                keeper.check()
+            keepers.append(keeper)
+        return cls(keepers)
+
+    def by_table(self) -> dict[str, MirrorNumbers]:
+        """Return what each has counted, by the address of its table."""
+        return {keeper.address: keeper.numbers() for keeper in self._keepers}
+
+    def numbers(self) -> MirrorNumbers | None:
+        """Return what all have counted together, with version and age of the mirror that is out of step longest."""
+        if not self._keepers:
+            return None
+        all_numbers = [keeper.numbers() for keeper in self._keepers]
+        oldest = max(all_numbers, key=lambda numbers: numbers.age_seconds)
+        return replace(
+            oldest,
+            refreshes=sum(numbers.refreshes for numbers in all_numbers),
+            failures=sum(numbers.failures for numbers in all_numbers),
+            rows_upserted=sum(numbers.rows_upserted for numbers in all_numbers),
+            rows_deleted=sum(numbers.rows_deleted for numbers in all_numbers),
+        )
+
+    def check(self) -> None:
+        """Raise StaleMirrorError if a mirror is too old."""
+        for keeper in self._keepers:
+            keeper.check()
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Refresh while the block runs."""
+        for keeper in self._keepers:
+            keeper.start()
+        try:
+            yield
+        finally:
+            for keeper in self._keepers:
+                keeper.stop()

@@ -12,14 +12,14 @@ from semistream.core.local_paths import scheme_of
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import (
     PipelineDescription,
-    SinkDescription,
-    StatisticsDescription,
     TriggerDescription,
 )
-from semistream.pipeline.reading_dimensions import read_dimension
+from semistream.pipeline.reading_dimensions import read_dimensions
 from semistream.pipeline.reading_enrich import ENRICH_KEYS, read_enrich
-from semistream.pipeline.reading_sources import SOURCE_KEYS, read_source
+from semistream.pipeline.reading_sinks import SINK_KEYS, read_sink
+from semistream.pipeline.reading_sources import read_sources
 from semistream.pipeline.reading_spark import read_spark
+from semistream.pipeline.reading_statistics import read_statistics
 from semistream.pipeline.reading_steps import read_steps
 from semistream.pipeline.toml_table import TomlTable, suggestion
 
@@ -54,14 +54,14 @@ def read_description(file: str | Path) -> PipelineDescription:
         file=file,
         name=name,
         checkpoint=places.written_place(pipeline, "checkpoint", folder),
-        source=read_source(TomlTable("[source]", values["source"], SOURCE_KEYS), folder),
+        sources=read_sources(values["source"], folder),
         prepare=read_steps("prepare", values.get("prepare", [])),
         enrich=enrich,
-        dimension=read_dimension(values["dimension"], folder, how=enrich.how),
+        dimensions=read_dimensions(values["dimension"], folder, how=enrich.how),
         transform=read_steps("transform", values.get("transform", [])),
-        sink=_read_sink(values["sink"], folder),
+        sink=read_sink(TomlTable("[sink]", values["sink"], SINK_KEYS), folder),
         trigger=_read_trigger(values.get("trigger", {})),
-        statistics=_read_statistics(values.get("statistics", {}), folder),
+        statistics=read_statistics(values.get("statistics", {}), folder),
         spark=read_spark(values.get("spark", {})),
     )
     _check_places_apart(description)
@@ -84,20 +84,6 @@ def _parsed(file: Path) -> Mapping[str, object]:
         raise InvalidSettingError(f"{file} is not TOML: {str(error).rstrip('.')}.") from None
 
 
-def _read_sink(values: object, folder: Path) -> SinkDescription:
-    table = TomlTable("[sink]", values, ("format", "path", "partition_by"))
-    format_name = table.text("format", choices=("parquet", "console", "noop"))
-    if format_name != "parquet":
-        for key in ("path", "partition_by"):
-            if key in table:
-                raise table.wrong(key, f"does not apply to the format {format_name!r}: leave it out")
-    return SinkDescription(
-        format=format_name,
-        path=places.written_place(table, "path", folder) if format_name == "parquet" else None,
-        partition_by=table.optional_names("partition_by") or (),
-    )
-
-
 def _read_trigger(values: object) -> TriggerDescription:
     table = TomlTable("[trigger]", values, ("every", "available_now"))
     available_now = table.flag("available_now")
@@ -106,31 +92,24 @@ def _read_trigger(values: object) -> TriggerDescription:
     return TriggerDescription(table.interval("every") if "every" in table else "0 seconds", available_now)
 
 
-def _read_statistics(values: object, folder: Path) -> StatisticsDescription:
-    table = TomlTable("[statistics]", values, ("json_lines", "prometheus"))
-    files = {key: places.written_file(table, key, folder) for key in ("json_lines", "prometheus") if key in table}
-    if len(set(files.values())) < len(files):
-        raise table.wrong("prometheus", "is the same file as json_lines: give two files")
-    return StatisticsDescription(files.get("json_lines"), files.get("prometheus"))
-
-
 def _check_places_apart(description: PipelineDescription) -> None:
     """Raise an error if what is written would land in what is read, or two outputs in one place."""
     statistics = description.statistics
     written = {
         "[pipeline] checkpoint": description.checkpoint,
         "[sink] path": description.sink.path,
-        "[source] dead_letters": description.source.dead_letters,
+        **{f"{source.where} dead_letters": source.dead_letters for source in description.sources},
         "[enrich] dead_letters": description.enrich.dead_letters,
         "[statistics] json_lines": str(statistics.json_lines) if statistics.json_lines else None,
         "[statistics] prometheus": str(statistics.prometheus) if statistics.prometheus else None,
     }
     outputs = {key: place for key, place in written.items() if place is not None}
-    table = description.dimension.table
-    master = table if scheme_of(table) is None else None
-    for input_key, place in (("[source] path", description.source.path), ("[[dimension]] table", master)):
+    inputs = [(f"{source.where} path", source.path) for source in description.sources if source.path is not None]
+    local = [dimension for dimension in description.dimensions if scheme_of(dimension.table) is None]
+    inputs += [(f"{dimension.where} table", dimension.table) for dimension in local]
+    for input_key, place in inputs:
         for key, output in outputs.items():
-            if place is not None and places.is_inside(output, place):
+            if places.is_inside(output, place):
                 raise InvalidSettingError(f"{key} is inside {input_key}, which is read: write somewhere else.")
     for key, output in outputs.items():
         for other_key, other in outputs.items():

@@ -1,45 +1,57 @@
-"""Reads the table [[dimension]] of a pipeline's file."""
+"""Reads the tables [[dimension]] of a pipeline's file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 from semistream.core.errors import InvalidSettingError
 from semistream.core.local_paths import scheme_of
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import DimensionDescription
-from semistream.pipeline.reading_enrich import read_how
+from semistream.pipeline.reading_enrich import read_how, read_seconds
 from semistream.pipeline.reading_mirrors import MIRROR_KEYS, read_mirror
 from semistream.pipeline.toml_table import TomlTable
+from semistream.spark.unmatched_rows import Unmatched
 
-DIMENSION_KEYS = ("table", "on", "how", "columns", "replace", "suffix", "matched", *MIRROR_KEYS)
+DIMENSION_KEYS = (
+    *("table", "on", "how", "unmatched", "retry_for", "columns", "replace", "suffix", "matched"),
+    *MIRROR_KEYS,
+)
 
 
-def read_dimension(values: object, folder: Path, *, how: str) -> DimensionDescription:
-    """Return the master table of the pipeline and how it is joined; `how` stands where the table does not say."""
+def read_dimensions(values: object, folder: Path, *, how: str) -> tuple[DimensionDescription, ...]:
+    """Return the master tables and how each is joined; `how` stands where a table does not say."""
     if not isinstance(values, list):
         raise InvalidSettingError("[dimension] must be a list: write [[dimension]] in double brackets.")
-    if len(values) != 1:
-        raise InvalidSettingError(
-            f"The pipeline file has {len(values)} tables [[dimension]]: give one, and chain pipelines for more."
-        )
-    table = TomlTable("[[dimension]]", values[0], DIMENSION_KEYS)
+    if not values:
+        raise InvalidSettingError("[[dimension]] is empty: give at least one dimension.")
+    only = len(values) == 1
+    names = ["[[dimension]]"] if only else [f"[[dimension]] number {place}:" for place in range(1, len(values) + 1)]
+    return tuple(_read_dimension(name, table, folder, how) for name, table in zip(names, values, strict=True))
+
+
+def _read_dimension(name: str, values: object, folder: Path, default_how: str) -> DimensionDescription:
+    table = TomlTable(name, values, DIMENSION_KEYS)
     return DimensionDescription(
+        where=name,
         table=_read_table(table, folder),
         on=_read_on(table),
-        how=read_how(table, how),
+        how=read_how(table, default_how),
         columns=_read_columns(table),
         replace=_checked_names(table, "replace") if "replace" in table else None,
         suffix=_read_suffix(table),
         matched=_read_matched(table),
         mirror=read_mirror(table, folder),
+        unmatched=table.text("unmatched", choices=get_args(Unmatched)) if "unmatched" in table else None,
+        retry_seconds=read_seconds(table, "retry_for") if "retry_for" in table else None,
     )
 
 
 def _read_table(table: TomlTable, folder: Path) -> str:
-    secret = secrets.from_environment(table.required("table"), "[[dimension]] table")
+    secret = secrets.from_environment(table.required("table"), f"{table.name} table")
     if secret is not None:
         return secret
     # The store itself refuses addresses, and repeats nothing of them.

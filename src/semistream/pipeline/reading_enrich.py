@@ -7,14 +7,27 @@ from pathlib import Path
 
 from semistream.algorithms.registry import ALGORITHMS, DEFAULT_ALGORITHM
 from semistream.core.budget import parse_bytes
+from semistream.core.durations import parse_seconds
 from semistream.core.errors import InvalidSettingError
+from semistream.core.local_paths import scheme_of
 from semistream.engine.output.output_plan import JOIN_TYPES
 from semistream.joining.join_types import join_type
 from semistream.pipeline import places
 from semistream.pipeline.description import EnrichDescription
 from semistream.pipeline.toml_table import TomlTable, suggestion
 
-ENRICH_KEYS = ("memory", "disk", "algorithm", "how", "order", "partitioning", "dead_letters", "parameters")
+ENRICH_KEYS = (
+    "memory",
+    "disk",
+    "algorithm",
+    "how",
+    "order",
+    "partitioning",
+    "dead_letters",
+    "parameters",
+    "max_wait",
+    "room",
+)
 
 
 def read_enrich(table: TomlTable, folder: Path) -> EnrichDescription:
@@ -28,6 +41,8 @@ def read_enrich(table: TomlTable, folder: Path) -> EnrichDescription:
         partitioning=_read_partitioning(table),
         dead_letters=_read_dead_letters(table, folder),
         parameters=_read_parameters(table),
+        max_wait_seconds=read_seconds(table, "max_wait") if "max_wait" in table else None,
+        room=_read_room(table, folder),
     )
 
 
@@ -38,6 +53,21 @@ def read_how(table: TomlTable, default: str) -> str:
         return join_type(text)
     except InvalidSettingError:
         raise table.wrong("how", f"cannot be {text!r}: {suggestion(text, JOIN_TYPES)}") from None
+
+
+def read_seconds(table: TomlTable, key: str) -> float:
+    """Return a duration."""
+    try:
+        return parse_seconds(table.value(key))  # type: ignore[arg-type]
+    except InvalidSettingError:
+        raise table.unexpected(key, 'a duration such as "10 seconds" or "1 day"') from None
+
+
+def _read_room(table: TomlTable, folder: Path) -> str | None:
+    if "room" not in table:
+        return None
+    is_address = scheme_of(table.text("room")) not in (None, "file")
+    return table.text("room") if is_address else places.written_place(table, "room", folder)
 
 
 def _read_bytes(table: TomlTable, key: str, default: str) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from semistream.core.errors import InvalidSettingError
 from semistream.pipeline import secrets
 from semistream.pipeline.description import SparkDescription
-from semistream.pipeline.toml_table import TomlTable, has_control_characters
+from semistream.pipeline.toml_table import TomlTable, flat_names, has_control_characters
 
 _MASTER_URL = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d, ]+\]|yarn|(spark|k8s)://\S+")
 _FIXED_SETTINGS = {
@@ -30,24 +30,13 @@ def read_spark(values: object) -> SparkDescription:
     if not _MASTER_URL.fullmatch(master):
         raise table.wrong("master", f"cannot be {master!r}: write local[*], local[4], yarn, spark://… or k8s://…")
     settings = {}
-    for key, value in _flat(rest):
+    for key, value in flat_names(rest):
         if not key.startswith("spark."):
             raise table.wrong(key, 'is not a Spark setting: write its full name in quotes, such as "spark.task.cpus"')
         if key in _FIXED_SETTINGS:
             raise table.wrong(key, f"cannot be set here: {_FIXED_SETTINGS[key]}")
         settings[key] = _setting(table, key, value)
     return SparkDescription(master, settings)
-
-
-def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """Return settings under their whole names, since TOML makes tables of names with dots."""
-    settings: list[tuple[str, object]] = []
-    for key, value in values.items():
-        if isinstance(value, Mapping) and set(value) != {"env"}:
-            settings.extend(_flat(value, f"{prefix}{key}."))
-        else:
-            settings.append((f"{prefix}{key}", value))
-    return settings
 
 
 def _setting(table: TomlTable, key: str, value: object) -> str:

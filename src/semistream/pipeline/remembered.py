@@ -1,4 +1,4 @@
-"""What a pipeline remembers in its checkpoint: which source, master table and sink it belongs to, and its columns."""
+"""What a checkpoint remembers for its pipeline: the sources, master tables and sink it belongs to, and columns."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Any
 from semistream.pipeline.sealed_json import damaged, read_sealed, write_sealed
 
 FILE_NAME = "semistream.json"
-_FORMAT = 2
+_FORMAT = 3
+_ONE_OF_EACH = 2
+"""The format of checkpoints from before pipelines had several sources and dimensions."""
 
 
 @dataclass(frozen=True)
 class Belongings:
-    """The source, master table and sink of a checkpoint, by what tells them from others."""
+    """The sources, master tables and sink of a checkpoint, by what tells them from others."""
 
     id: str
     """Stands in the folders that the pipeline writes, too, so that they are known wherever they are moved."""
     checkpoint: str
-    source: Mapping[str, str]
-    master: str
+    sources: list[Mapping[str, str]]
+    masters: list[str]
     sink: Mapping[str, str]
 
 
@@ -29,10 +31,12 @@ class Belongings:
 class Remembered:
     """Everything that a checkpoint remembers for semistream; Spark has its own files beside it."""
 
-    join: Mapping[str, Any]
-    """What of [[dimension]] decides on the columns."""
-    columns: Mapping[str, str]
-    """The types of the master's columns that are used, by name."""
+    joins: list[Mapping[str, Any]]
+    """What of each [[dimension]] decides on its columns."""
+    columns: list[Mapping[str, str]]
+    """For each dimension the types of the master's columns that are used, by name."""
+    source_columns: list[Mapping[str, str] | None]
+    """For each source the types of its columns by name, unless the file says them."""
     belongings: Belongings | None
     """None in checkpoints that were made before these were remembered."""
 
@@ -45,9 +49,15 @@ def read_remembered(checkpoint: Path) -> Remembered | None:
         return None
     number, content = sealed
     try:
-        belongings = Belongings(**content["belongings"]) if number == _FORMAT else None
-        columns = {str(name): str(kind) for name, kind in content["columns"].items()}
-        return Remembered(dict(content["join"]), columns, belongings)
+        if number < _FORMAT:
+            content = _of_several(content, number)
+        belongings = content["belongings"]
+        return Remembered(
+            [dict(join) for join in content["joins"]],
+            [_texts(columns) for columns in content["columns"]],
+            [None if columns is None else _texts(columns) for columns in content["source_columns"]],
+            None if belongings is None else Belongings(**belongings),
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise damaged(path) from None
 
@@ -55,3 +65,22 @@ def read_remembered(checkpoint: Path) -> Remembered | None:
 def write_remembered(checkpoint: Path, remembered: Remembered) -> None:
     """Write down what a checkpoint remembers; the lock of the checkpoint must be held."""
     write_sealed(checkpoint / FILE_NAME, _FORMAT, asdict(remembered), replace=True)
+
+
+def _of_several(content: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return what a checkpoint remembers of one source and one dimension, as it is remembered now."""
+    belongings = None
+    if number == _ONE_OF_EACH:
+        rest = dict(content["belongings"])
+        source, master = rest.pop("source"), rest.pop("master")
+        belongings = {**rest, "sources": [source], "masters": [master]}
+    return {
+        "joins": [content["join"]],
+        "columns": [content["columns"]],
+        "source_columns": [None],
+        "belongings": belongings,
+    }
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {str(name): str(value) for name, value in values.items()}

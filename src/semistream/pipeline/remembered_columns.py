@@ -12,25 +12,33 @@ from semistream.pipeline.remembered import Remembered
 
 
 class RememberedColumns:
-    """The master's columns that a pipeline uses: those of now at its first start, those of then at any later one.
+    """The columns of a master that a pipeline uses: those of now at its first start, those of then at any later one.
 
     A column that the master table has gained since is left out; one that is gone or has another type is an error. An
     edited [[dimension]] is a new beginning, because whoever edits it wants other columns.
     """
 
     def __init__(
-        self, dimension: DimensionDescription, schema: pa.Schema, key: tuple[str, ...], remembered: Remembered | None
+        self,
+        dimension: DimensionDescription,
+        schema: pa.Schema,
+        key: tuple[str, ...],
+        remembered: Remembered | None,
+        place: int = 0,
     ) -> None:
+        """Make them of the dimension that stands at a place in the file."""
         self._dimension = dimension
         self._types = {field.name: str(field.type) for field in schema}
         self._key = key
         self.fingerprint = _fingerprint(dimension)
-        self._is_new = remembered is None or remembered.join != self.fingerprint
-        if remembered is None or self._is_new:
-            self.used: Mapping[str, str] = self._used_now()
+        known = remembered is not None and place < len(remembered.joins)
+        if remembered is not None and known and remembered.joins[place] == self.fingerprint:
+            self._is_new = False
+            self.used: Mapping[str, str] = remembered.columns[place]
+            self._check(self.used)
         else:
-            self.used = remembered.columns
-            self._check(remembered.columns)
+            self._is_new = True
+            self.used = self._used_now()
 
     @property
     def columns(self) -> tuple[str, ...] | None:

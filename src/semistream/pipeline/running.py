@@ -15,20 +15,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from semistream.master_table import MasterTable
-from semistream.pipeline import places
+from semistream.core.errors import InvalidSettingError
+from semistream.pipeline import jars, places, secrets
 from semistream.pipeline.dead_letters import dead_letters_writer
 from semistream.pipeline.description import PipelineDescription, StatisticsDescription
 from semistream.pipeline.failures import as_own_error
-from semistream.pipeline.mirror_keeper import MirrorKeeper, ensure_mirror
+from semistream.pipeline.live.live_page import LivePage, live_page
+from semistream.pipeline.mirror_keeper import MirrorKeepers
 from semistream.pipeline.planning import PlannedPipeline, plan_pipeline
-from semistream.pipeline.sinks import sink_writer, triggered
+from semistream.pipeline.sinks.contract import triggered
+from semistream.pipeline.sources.files import Files
+from semistream.pipeline.sources.kinds import kind_of
 from semistream.pipeline.waiting_files import WaitingFiles
 from semistream.spark.batch_progress import BatchProgress, ProgressListener, Scalar
 from semistream.spark.metrics_files import JsonLinesFile, PrometheusFile
 from semistream.spark.spark_session import local_checkpoint, make_session
 
 ProgressCallback: TypeAlias = Callable[[BatchProgress], None]
+_REDACTION = "spark.redaction.regex"
 _POLL_SECONDS = 0.2
 _SECONDS_FOR_THE_LAST_BATCH = 8.0
 _SECONDS_FOR_THE_LAST_EVENT = 10.0
@@ -99,29 +103,40 @@ def run_pipeline(
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
     accept_moved: bool = False,
+    page: LivePage | None = None,
 ) -> RunTotals:
     """Run a pipeline and return what it has done; without `spark` a session is made and stopped at the end.
 
     `progress_callback` is called once a batch from another thread. Setting `stop` ends the run after the batch that is
     running, or in the middle of it if it takes long; the next run goes on after the last finished batch. `accept_moved`
-    goes on although source, master table or sink have other names than at the last start. Raises an error of semistream
-    if the query fails.
+    goes on although source, master table or sink have other names than at the last start. `page` is a live page that is
+    served already; without it one is served if the file asks for it. Raises an error of semistream if the query fails.
     """
-    if spark is not None:
-        return _run(spark, description, progress_callback, stop or threading.Event(), accept_moved)
-    with session_of(description) as made:
-        return _run(made, description, progress_callback, stop or threading.Event(), accept_moved)
+    if page is None and description.statistics.page.wanted:
+        with live_page(description) as page:
+            return run_pipeline(
+                description, progress_callback, spark=spark, stop=stop, accept_moved=accept_moved, page=page
+            )
+    if spark is None:
+        with session_of(description) as made:
+            return _run(made, description, progress_callback, stop or threading.Event(), accept_moved, page)
+    return _run(spark, description, progress_callback, stop or threading.Event(), accept_moved, page)
 
 
 @contextmanager
 def session_of(description: PipelineDescription) -> Iterator[SparkSession]:
-    """Make the session that a pipeline asks for, and stop it at the end."""
-    spark = make_session(
-        description.name,
-        description.spark.master,
-        description.spark.settings,
-        memory=description.enrich.memory_bytes,
-    )
+    """Make the session that a pipeline asks for, with the jars of its formats, and stop it at the end."""
+    formats, given = jars.formats_of(description), {_REDACTION: secrets.REDACTION, **description.spark.settings}
+    settings = jars.settings_with_jars(formats, given)
+    try:
+        spark = make_session(
+            description.name, description.spark.master, settings, memory=description.enrich.memory_bytes
+        )
+    except InvalidSettingError as error:
+        packages = jars.fetched_packages(formats, given)
+        if packages and isinstance(error.__cause__, PySparkException):
+            raise jars.cannot_be_fetched(packages) from error.__cause__
+        raise
     try:
         yield spark
     finally:
@@ -135,22 +150,27 @@ def _run(
     callback: ProgressCallback | None,
     stop: threading.Event,
     accept_moved: bool,
+    page: LivePage | None,
 ) -> RunTotals:
     local = places.is_local(description.checkpoint)
     with local_checkpoint(spark, description.checkpoint) if local else nullcontext():
-        keeper = _keeper(description, spark)
+        keepers = MirrorKeepers.of(description, spark)
         planned = plan_pipeline(spark, description, accept_moved=accept_moved)
         files = _files(description.statistics)
         totals = RunTotals(description.name)
         waiting = _waiting_files(description)
+        if page is not None:
+            page.follow_mirrors(keepers.by_table)
 
         def on_batch(batch: BatchProgress) -> None:
-            if waiting is not None:
-                file_count, size_bytes = waiting.count()
+            if waiting:
+                counts = [files.count() for files in waiting]
+                file_count, size_bytes = (sum(one) for one in zip(*counts, strict=True))
                 batch = replace(batch, backlog_files=file_count, backlog_bytes=size_bytes)
-            if keeper is not None:
-                batch = replace(batch, mirror=keeper.numbers())
+            batch = replace(batch, mirror=keepers.numbers())
             totals.add(batch)
+            if page is not None:
+                page.add(batch)
             if callback is not None:
                 callback(batch)
             for file in files:
@@ -161,8 +181,8 @@ def _run(
         planned.remember()
         spark.streams.addListener(listener)
         try:
-            with _kept(keeper):
-                _start_and_wait(planned, description, stop, listener, keeper)
+            with keepers.at_work():
+                _start_and_wait(planned, description, stop, listener, keepers, page)
         finally:
             with suppress(*_CONNECTION_LOST):
                 spark.streams.removeListener(listener)
@@ -170,45 +190,25 @@ def _run(
         totals.stopped = stop.is_set()
         if listener.error is not None:
             totals.warning = f"Progress could not be told in full ({listener.error})."
+        elif page is not None:
+            totals.warning = page.problem
         return totals
 
 
-def _keeper(description: PipelineDescription, spark: SparkSession) -> MirrorKeeper | None:
-    """Return what keeps the mirror in step, if the file asks for it; the mirror is built if it is not there."""
-    mirror, table = description.dimension.mirror, MasterTable(description.dimension.table)
-    if mirror is None:
-        return None
-    ensure_mirror(table, mirror, spark)
-    if mirror.refresh_seconds is None:
-        return None
-    keeper = MirrorKeeper(table, mirror, spark)
-    if description.trigger.available_now:
-        keeper.refresh()  # a run over what is there now should see the master table of now
-        keeper.check()
-    return keeper
-
-
-@contextmanager
-def _kept(keeper: MirrorKeeper | None) -> Iterator[None]:
-    if keeper is None:
-        yield
-        return
-    keeper.start()
-    try:
-        yield
-    finally:
-        keeper.stop()
-
-
-def _waiting_files(description: PipelineDescription) -> WaitingFiles | None:
-    """Return what counts the files that wait, if the source is one folder of this machine."""
-    source, checkpoint = description.source, description.checkpoint
-    if source.path is None or not places.is_local(source.path) or not places.is_local(checkpoint):
-        return None
-    if places.has_pattern(source.path) or not Path(source.path).is_dir():
-        return None
-    options = {name.lower(): value for name, value in source.options.items()}
-    return WaitingFiles(Path(source.path), Path(checkpoint), name_filter=options.get("pathglobfilter", "*"))
+def _waiting_files(description: PipelineDescription) -> list[WaitingFiles]:
+    """Return what counts the files that wait in the sources that are folders of this machine."""
+    if not places.is_local(description.checkpoint):
+        return []
+    waiting = []
+    for number, source in enumerate(description.sources):
+        path = source.path
+        if not isinstance(kind_of(source.format), Files) or path is None or not places.is_local(path):
+            continue
+        if not places.has_pattern(path) and Path(path).is_dir():
+            options = {name.lower(): value for name, value in source.options.items()}
+            log = Path(description.checkpoint) / "sources" / str(number)
+            waiting.append(WaitingFiles(Path(path), log, name_filter=options.get("pathglobfilter", "*")))
+    return waiting
 
 
 def _files(statistics: StatisticsDescription) -> list[_BatchFile]:
@@ -225,15 +225,17 @@ def _start_and_wait(
     description: PipelineDescription,
     stop: threading.Event,
     listener: ProgressListener,
-    keeper: MirrorKeeper | None,
+    keepers: MirrorKeepers,
+    page: LivePage | None,
 ) -> None:
     queries: list[StreamingQuery] = []
     try:
-        queries.append(sink_writer(planned.rows, description).start())
-        if planned.records is not None:
-            letters = dead_letters_writer(planned.records, description)
-            queries.append(triggered(letters, description.trigger).start())
-        _wait(queries, stop, keeper)
+        with planned.startable():
+            queries.append(planned.sink.writer(planned.rows).start())
+        for number, letters in planned.letters.items():
+            writer = dead_letters_writer(letters, description, number)
+            queries.append(triggered(writer, description.trigger).start())
+        _wait(queries, stop, keepers, page)
     except PySparkException as error:
         raise as_own_error(error) from error
     except _CONNECTION_LOST as error:
@@ -246,7 +248,9 @@ def _start_and_wait(
     listener.finished.wait(_SECONDS_FOR_THE_LAST_EVENT)
 
 
-def _wait(queries: Sequence[StreamingQuery], stop: threading.Event, keeper: MirrorKeeper | None) -> None:
+def _wait(
+    queries: Sequence[StreamingQuery], stop: threading.Event, keepers: MirrorKeepers, page: LivePage | None
+) -> None:
     """Return when all queries have ended or `stop` is set; raises the error of the first that fails.
 
     Raises StaleMirrorError, too, if the mirror has become older than the file allows.
@@ -257,8 +261,9 @@ def _wait(queries: Sequence[StreamingQuery], stop: threading.Event, keeper: Mirr
             _finish_batches(active)
             return
         stop.wait(_POLL_SECONDS)
-        if keeper is not None:
-            keeper.check()
+        keepers.check()
+        if page is not None:
+            page.look_at(queries[0])
         for query in active:
             if not query.isActive:
                 query.awaitTermination()  # it has ended, and this raises its error

@@ -46,7 +46,7 @@ def write_sealed(path: Path, format_number: int, content: Mapping[str, Any], *, 
 def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | None:
     """Return the format of a file and what it holds, or None if there is no file.
 
-    Files of an older format come as they are, without a check: it is the caller who knows them.
+    Files from before there was a checksum come as they are: it is the caller who knows them.
     """
     try:
         if path.stat().st_size > _MAX_BYTES:
@@ -64,12 +64,13 @@ def read_sealed(path: Path, format_number: int) -> tuple[int, dict[str, Any]] | 
                 f"{path} has format {number}, but this version knows formats up to {format_number}: it is damaged, or "
                 f"was written by a newer semistream, which must then run the pipeline."
             )
-        if number == format_number:
-            content = sealed["content"]
-            if sealed["crc"] == _checksum(content) and isinstance(content, dict):
-                return number, content
-        elif isinstance(number, int) and number > 0:
-            return number, sealed
+        if isinstance(number, int) and number > 0:
+            if "crc" in sealed:
+                content = sealed["content"]
+                if sealed["crc"] == _checksum(content) and isinstance(content, dict):
+                    return number, content
+            elif number < format_number:
+                return number, sealed
     except (ValueError, KeyError, TypeError):
         pass
     raise damaged(path)

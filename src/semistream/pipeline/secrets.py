@@ -25,8 +25,12 @@ _PASSWORD_OF_ORACLE = re.compile(r"(?i)jdbc:oracle:\w+:[^\s/@]+/[^\s@]+@")
 _PORT_AND_PATH = re.compile(r"\d{1,5}/")
 _WITH_PORTS = ("hdfs", "webhdfs", "http", "https", "spark", "k8s")
 # A column may be called password; what stands there is an expression or another column.
-_TABLES_OF_COLUMNS = ("join", "transform")
+_TABLES_OF_COLUMNS = ("prepare", "transform")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+REDACTION = r"(?i)secret|passw|passphrase|pwd|token|credential|jaas|(api|access|private|account)[._-]?key"
+"""What Spark must not show the values of, in plans and settings: its own words and ours."""
 
 
 def names_a_secret(key: str) -> bool:

@@ -125,6 +125,17 @@ class TomlTable:
             raise self.wrong(key, f"makes a column {name!r}: use only letters, digits and underscores")
 
 
+def flat_names(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    """Return settings under their whole names, since TOML makes tables of names with dots; {env = …} is a value."""
+    settings: list[tuple[str, object]] = []
+    for key, value in values.items():
+        if isinstance(value, Mapping) and set(value) != {"env"}:
+            settings.extend(flat_names(value, f"{prefix}{key}."))
+        else:
+            settings.append((f"{prefix}{key}", value))
+    return settings
+
+
 def has_control_characters(text: str) -> bool:
     """Say whether a text has line breaks or the like."""
     return _CONTROL.search(text) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -18,6 +18,7 @@ from semistream.pipeline.description import (
     RenameColumns,
     SelectColumns,
     SetColumns,
+    SortRows,
     Step,
 )
 from semistream.pipeline.failures import first_sentence
@@ -28,16 +29,32 @@ from semistream.spark.spark_session import java_of
 
 # They run any static method of Java that is on the class path, so that an expression could do anything.
 _CODE_RUNNERS = {"reflect", "java_method", "try_reflect"}
+_VERBS: dict[type[Step], str] = {
+    SetColumns: "set",
+    KeepRows: "filter",
+    DropColumns: "drop",
+    RenameColumns: "rename",
+    SelectColumns: "select",
+    DropDuplicates: "drop_duplicates",
+    SortRows: "sort",
+}
 
 
-def apply_steps(rows: DataFrame, table: str, steps: Sequence[Step]) -> DataFrame:
-    """Return the rows after all steps of a table; each is analysed at once, so that an error names its step."""
+def apply_steps(
+    rows: DataFrame, table: str, steps: Sequence[Step], note: Callable[[str, DataFrame], None] | None = None
+) -> DataFrame:
+    """Return the rows after all steps of a table; each is analysed at once, so that an error names its step.
+
+    `note` is told the rows after each step.
+    """
     for number, step in enumerate(steps, start=1):
         where = step_name(table, number)
         try:
             rows = _applied(rows, step, where)
         except PySparkException as error:
             raise InvalidSettingError(f"{where} {first_sentence(error)}.") from None
+        if note is not None:
+            note(f"{table} {number}: {_VERBS[type(step)]}", rows)
     return rows
 
 
@@ -69,6 +86,11 @@ def _applied(rows: DataFrame, step: Step, where: str) -> DataFrame:
             if not isinstance(rows.schema[spelled].dataType, TimestampType):
                 raise InvalidSettingError(f"{where} drop_duplicates time must be a column of type TIMESTAMP.")
             return rows.withWatermark(time, within).dropDuplicatesWithinWatermark(list(on))
+        case SortRows(by, falling):
+            _check_columns(rows, by, f"{where} sort")
+            columns = [F.col(quoted(name)).desc() if name in falling else F.col(quoted(name)).asc() for name in by]
+            # One task sorts all rows of the micro-batch: a sort over several would run all that comes before it twice.
+            return rows.repartition(1).sortWithinPartitions(*columns)
 
 
 def check_expression(spark: SparkSession, text: str, where: str) -> None:

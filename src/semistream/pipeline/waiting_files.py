@@ -15,16 +15,16 @@ _HIDDEN = ("_", ".")
 
 
 class WaitingFiles:
-    """The files below a folder that the log of a query's first source does not name.
+    """The files below a folder that the log of a source does not name.
 
     The log is read as it grows. A look at the folder costs a listing, so that it is taken at most every two seconds.
     """
 
     def __init__(
-        self, folder: Path, checkpoint: Path, *, name_filter: str = "*", now: Callable[[], float] = time.monotonic
+        self, folder: Path, log: Path, *, name_filter: str = "*", now: Callable[[], float] = time.monotonic
     ) -> None:
         self._folder = folder
-        self._log = checkpoint / "sources" / "0"
+        self._log = log
         self._name_filter = name_filter
         self._now = now
         self._next_look = float("-inf")

@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from semistream.core.budget import format_bytes
 from semistream.pipeline.description import PipelineDescription
+from semistream.pipeline.sources.kinds import kind_of
+from semistream.pipeline.star import joins_of, memory_of_join
 from semistream.spark.spark_session import arrow_batch_bytes
 
 WORKER_BASE_BYTES = 270_000_000
@@ -28,6 +30,7 @@ class WorkerMemory:
     slots: int
     operators: int
     budget_bytes: int
+    """The budget of each worker."""
 
     @property
     def total_bytes(self) -> int:
@@ -48,10 +51,11 @@ class WorkerMemory:
 
 
 def needed_memory(spark: SparkSession, description: PipelineDescription) -> WorkerMemory:
-    """Return what the workers of a pipeline need; a Python source needs workers of its own."""
-    operators = 2 if description.source.format == "sales" else 1
+    """Return what the workers of a pipeline need; a Python source needs workers of its own, and so does a database."""
+    sources = sum(kind_of(source.format).uses_python for source in description.sources)
+    sources += description.sink.table is not None
     slots = max(1, spark.sparkContext.defaultParallelism)
-    return WorkerMemory(slots, operators, description.enrich.memory_bytes)
+    return WorkerMemory(slots, joins_of(description) + sources, memory_of_join(description))
 
 
 def memory_warning(spark: SparkSession, needed: WorkerMemory) -> str | None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 
 
 class Queue(Protocol):
@@ -133,6 +133,17 @@ class Intake(ABC):
 
     def answered(self, count: int, longest_wait_seconds: float, queue: Queue) -> None:  # noqa: B027
         """Learn how many tuples a read has answered and the longest wait among them; only with a deadline."""
+
+
+class Staying(ABC):
+    """Decides which waiting tuples stay for a later run when the input of a run has ended."""
+
+    @abstractmethod
+    def due(self, page_groups: Int64Array, oldest_seconds: Float64Array, page_group_count: int) -> BoolArray:
+        """Say for each page group, in their order, whether its tuples leave now, by a read.
+
+        `oldest_seconds` is when the oldest tuple of each first came; the table has `page_group_count` in all.
+        """
 
 
 class Admission(ABC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from semistream.core.errors import InvalidSettingError
+from semistream.spark.room.names import OFFSET_FIELDS
 from semistream.spark.statistics import BatchStatistics, of_progress
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ class MirrorNumbers:
     rows_deleted: int = 0
 
 
+_PLANNING = ("latestOffset", "getBatch", "queryPlanning")
+_COMMITS = ("walCommit", "commitOffsets")
+"""Spark's names of what a trigger spends time on, besides addBatch."""
 _MIRROR_FIELDS = ("version", "age_seconds", "refreshes", "failures", "rows_upserted", "rows_deleted")
 
 
@@ -64,6 +69,10 @@ class BatchProgress:
     backlog_bytes: int | None = None
     mirror: MirrorNumbers | None = None
     """The master table's refreshes, if the pipeline does them."""
+    planning_seconds: float = 0.0
+    """Time to find out what is new in the source, and to plan the batch."""
+    commit_seconds: float = 0.0
+    """Time to write the checkpoint's logs."""
 
     @property
     def rows_in_per_second(self) -> float:
@@ -76,7 +85,10 @@ class BatchProgress:
         return (self.rows_out or 0) / self.seconds if self.seconds else 0.0
 
     def rows(self) -> list[dict[str, Scalar]]:
-        """Return flat objects for files: one an enrichment, or one without counts if the batch had none."""
+        """Return flat objects for files: one an enrichment, or one without counts if the batch had none.
+
+        Numbers that JSON does not have are None.
+        """
         batch: dict[str, Scalar] = {
             "query": self.query,
             "query_id": self.query_id,
@@ -86,12 +98,15 @@ class BatchProgress:
             "batch_rows_out": self.rows_out,
             "batch_seconds": self.seconds,
             "add_batch_seconds": self.add_batch_seconds,
+            "planning_seconds": self.planning_seconds,
+            "commit_seconds": self.commit_seconds,
             "backlog": self.backlog,
             "backlog_files": self.backlog_files,
             "backlog_bytes": self.backlog_bytes,
             **{f"mirror_{name}": getattr(self.mirror, name, None) for name in _MIRROR_FIELDS},
         }
-        return [{**batch, **one.as_dict(), **batch} for one in self.enrichments] or [batch]
+        rows = [{**batch, **one.as_dict(), **batch} for one in self.enrichments] or [batch]
+        return [{name: _finite(value) for name, value in row.items()} for row in rows]
 
 
 class ProgressListener(StreamingQueryListener):
@@ -164,19 +179,41 @@ def batch_progress(progress: Any) -> BatchProgress:
         query_id=str(progress.id),
         batch_id=progress.batchId,
         timestamp=progress.timestamp,
-        rows_in=progress.numInputRows,
+        rows_in=progress.numInputRows - _tickets(progress.sources),
         rows_out=None if written is None else int(written["rows"]),
         seconds=durations.get("triggerExecution", 0) / 1000,
         add_batch_seconds=durations.get("addBatch", 0) / 1000,
         backlog=_backlog(progress.sources),
         enrichments=tuple(one for one in of_progress(observed) if one.tasks),
+        planning_seconds=sum(durations.get(name, 0) for name in _PLANNING) / 1000,
+        commit_seconds=sum(durations.get(name, 0) for name in _COMMITS) / 1000,
     )
+
+
+def _finite(value: Scalar) -> Scalar:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _tickets(sources: Any) -> int:
+    """Return how many of the rows that came in are tickets of a room, which users know nothing of."""
+    return sum(source.numInputRows for source in sources if _is_room(source))
+
+
+def _is_room(source: Any) -> bool:
+    """Say whether a source is a room, which only its offsets tell."""
+    try:
+        end = json.loads(source.endOffset or "null")
+    except ValueError:
+        return False
+    return isinstance(end, dict) and set(end) == OFFSET_FIELDS
 
 
 def _backlog(sources: Any) -> int | None:
     """Return how many rows wait in sources that tell their latest offset, or None if none does."""
     known = []
     for source in sources:
+        if _is_room(source):
+            continue
         try:
             latest, end = json.loads(source.latestOffset or "null"), json.loads(source.endOffset or "null")
         except ValueError:

@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace as replace_plan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,12 +33,23 @@ from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_types import arrow_schema
 from semistream.spark.output_types import spark_type
 from semistream.spark.partitioning import Partitioning, partitioned
+from semistream.spark.room.use import (
+    ROOM_COLUMNS,
+    checked_waiting,
+    order_in_room,
+    parameters_in_room,
+    slots_wanted,
+    with_tickets,
+)
+from semistream.spark.room.visit import RoomUse
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
 from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.unmatched_rows import checked_unmatched
+from semistream.spark.wide_plan import widened
 from semistream.spark.worker import Order
 from semistream.spark.worker_pool import workers_of_joins
 from semistream.spark.worker_python import check_worker_python
-from semistream.store.address import Address, TableAddress
+from semistream.store.address import LOCAL, Address, TableAddress
 from semistream.store.contract import MasterStore
 from semistream.store.tables import checked_disk, table_at
 
@@ -45,7 +57,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _STATISTICS = "statistics"
+FLAG = "semistream matched"
+"""The column that tells rows without a match, where users have asked for none."""
 _SMALLEST_MEMORY = 4_000_000
+_MAX_HOT_KEYS = 100
 _unnamed = itertools.count(1)
 
 
@@ -64,8 +79,13 @@ def enrich(
     matched: str | None = None,
     order: str | None = None,
     partitioning: Partitioning = "auto",
+    room: str | os.PathLike[str] | None = None,
+    max_wait: float | str | None = None,
+    unmatched: str | None = None,
+    retry_for: float | str = "1 day",
     dead_letters: str | os.PathLike[str] | None = None,
     name: str | None = None,
+    hot_keys: int = 0,
     pin: tuple[str, int] | Literal[False] | None = None,
     parameters: Mapping[str, float] | None = None,
 ) -> DataFrame:
@@ -92,10 +112,22 @@ def enrich(
         order: "input" keeps the rows of a task in the order in which they came, "any" emits each row as soon as it is
             answered. The default is "input" for DEMANDJOIN; all other algorithms only have "any".
         partitioning: "auto" shuffles rows by key where that saves more reads than the shuffle costs, "none" never does,
-            and a number always does, into that many partitions.
-        dead_letters: A folder for rows that are too large for the memory, or whose master row is. They are written to
-            Parquet files together with the reason; without a folder, such a row is an error.
+            and a number always does, into that many partitions. With a room, the number of its slots, which stays
+            what it was at the first start.
+        room: A folder beside the checkpoint, or a prefix in an object store, in which rows of a stream may wait between
+            micro-batches: rows that the cache answers leave at once, others within `max_wait`, together with all that
+            need the same pages. A room belongs to one query and one `enrich`.
+        max_wait: The longest time that a row may wait in the room: seconds, or a string such as "10 seconds". "0
+            seconds" empties the room and keeps it empty.
+        unmatched: What becomes of rows without a match: "drop" (the default of an inner join), "keep" (of a left join),
+            "fail", "dead_letters", or "park": they wait in the room until a version of the master table has their key.
+        retry_for: How long parked rows wait before they go to the dead letters: seconds, or a string such as "1 day".
+        dead_letters: A folder for rows that are too large for the memory, or whose master row is, and for unmatched
+            rows. They are written to Parquet files together with the reason; without a folder, a row that is too large
+            is an error, and parked rows go to the folder dead_letters of the room in the end.
         name: The name of the operator in statistics, which `ss.progress` reads.
+        hot_keys: How many of the most frequent keys, and with order "input" of the most frequent keys without a match,
+            the statistics of a batch name. They then stand in Spark's progress and event log in plain text.
         pin: Every micro-batch is joined with one version of the master table, and a replay sees that version again.
             Where Spark does not number micro-batches, as in `foreachBatch`, give the name of the query and the number
             of the batch. False turns pinning off.
@@ -107,10 +139,15 @@ def enrich(
             f"An object of type {type(df).__name__} is not a Spark DataFrame: use ss.join for Arrow data."
         )
     kind = join_type(how)
+    waiting = checked_waiting(df, room, max_wait, retry_for, unmatched)
+    fate = checked_unmatched(unmatched, kind, has_room=waiting is not None, has_dead_letters=dead_letters is not None)
+    routed = fate in ("fail", "park", "dead_letters")
+    if fate == "park" and dead_letters is None and waiting is not None and waiting.address.scheme != LOCAL:
+        raise InvalidSettingError("Parked rows that find no match in time need a place: give `dead_letters`, a folder.")
     check_arguments(on=on, columns=columns, replace=replace, suffix=suffix, parameters=parameters)
     recipe = algorithm_named(algorithm)
     recipe.values(parameters)  # checks them
-    chosen_order = _checked_order(order, recipe, parameters)
+    chosen_order = _checked_order(order, recipe, parameters) if waiting is None else order_in_room(order)
     memory_bytes = _checked_memory(memory)
     table = Address.of(master).absolute()  # the working directory of a worker is another
     disk_bytes = checked_disk(table, disk)
@@ -121,36 +158,60 @@ def enrich(
         known = store.schema.names
         # Within the plan a column of the stream is written as the master table writes it.
         ours = names.all_spelled(spark_schema.names, known)
-        pairs = key_pairs(_spelled(names, on, ours, known), store)
+        pairs = key_pairs(spelled_on(names, on, ours, known), store)
         stream = arrow_schema(_renamed_schema(spark_schema, ours), [key for key, _ in pairs])
         planned = plan_output(
             stream,
             store.schema,
             pairs,
-            how=kind,
+            how="left" if routed else kind,
             columns=names.all_spelled(columns, known) if columns is not None else None,
             replace=names.renaming(replace, ours, known) if replace is not None else None,
             suffix=suffix,
         )
-        plan, matched_column = with_matched(planned, store.schema, matched)
+        if routed and kind != "left" and matched is not None:
+            with_matched(replace_plan(planned, how=kind), store.schema, matched)  # refuses it
+        plan, matched_column = with_matched(planned, store.schema, matched or (FLAG if routed else None))
         store.codec.check(plan.stream_keys, [stream.field(key).type for key in plan.stream_keys])
-        check_budget(
-            memory_bytes,
-            store,
-            plan,
-            stream,
-            recipe=recipe,
-            parameters=parameters,
-            in_order=chosen_order == "input",
-        )
-        output = _output_schema(spark_schema, store, plan, matched_column)
-        names.check_distinct([field.name for field in output], [from_master for from_master, _ in plan.sources])
         keys = [stream.names.index(key) for key in plan.stream_keys]
+        added = ROOM_COLUMNS if waiting is not None else ()
+        positional = _by_position(plan, keys)
+        joined_plan, shown = positional, None
+        if routed or waiting is not None:
+            joined_plan, shown = widened(positional, stream, added)
+        for_rows = parameters_in_room(recipe, parameters) if waiting is not None else dict(parameters or {})
+        with_keys, of_stream = replace_plan(joined_plan, stream_keys=plan.stream_keys), pa.schema([*stream, *added])
+        check: dict[str, Any] = {"recipe": recipe, "in_order": chosen_order == "input"}
+        try:
+            check_budget(memory_bytes, store, with_keys, of_stream, parameters=for_rows, **check)
+        except BudgetTooSmallError:
+            for_rows = dict(parameters or {})
+            check_budget(memory_bytes, store, with_keys, of_stream, parameters=for_rows, **check)
+        output = _output_schema(spark_schema, store, plan, matched_column)
+        flag_at = shown[-1] if shown is not None and routed else None
+        if routed and matched is None:
+            assert shown is not None
+            output, shown, matched_column = output[:-1], shown[:-1], None
+        names.check_distinct([field.name for field in output], [from_master for from_master, _ in plan.sources])
         master_schema = pa.schema([store.schema.field(name) for name in (*plan.master_columns, *plan.master_keys)])
         version = store.version
         if df.isStreaming and not store.capabilities.snapshot:
+            if fate == "park":
+                raise InvalidSettingError(
+                    f"The master table {table.name} has no versions, so parked rows could not be replayed: copy it "
+                    f"with MasterTable.build, or choose another `unmatched`."
+                )
             _warn_of_replay(table)
-        spread = partitioned(df.toDF(*_positional("c", len(stream))), [f"c{key}" for key in keys], store, partitioning)
+        if store.warning is not None:
+            warnings.warn(store.warning, stacklevel=2)
+        columns_of_stream, of_key = df.toDF(*_positional("c", len(stream))), [f"c{key}" for key in keys]
+        use: RoomUse | None = None
+        if waiting is None:
+            spread = partitioned(columns_of_stream, of_key, store, partitioning)
+        else:
+            stream_keys = [spark_schema.names[key] for key in keys]
+            use = waiting.prepared(stream_keys, arrow_schema(spark_schema, ()), slots_wanted(df, partitioning))
+            spread = with_tickets(columns_of_stream, of_key, use, table)
     inner = StructType(
         [
             *(StructField(f"o{index}", field.dataType, True) for index, field in enumerate(output)),
@@ -162,16 +223,22 @@ def enrich(
         table=table,
         pin=_pin(pin, None if df.isStreaming else version),
         algorithm=algorithm,
-        parameters=dict(parameters or {}),
+        parameters=for_rows,
         order=chosen_order,
-        plan=_by_position(plan, keys),
+        plan=joined_plan,
         master_schema=master_schema,
         declared=arrow_schema(inner, ()),
         memory_bytes=memory_bytes,
         disk_bytes=disk_bytes,
         stream_names=tuple(field.name for field in spark_schema),
-        dead_letters=_folder(dead_letters),
+        dead_letters=_folder(dead_letters) if dead_letters is not None or use is None else use.dead_letters,
         tells_matches=matched_column is not None,
+        hot_keys=_checked_hot_keys(hot_keys),
+        shown=shown,
+        flag_at=flag_at,
+        unmatched=fate,
+        keeps_null_keys=kind == "left",
+        room=use,
     )
     with workers_of_joins(df.sparkSession):
         joined = spread.mapInArrow(task, inner)
@@ -200,7 +267,8 @@ def _folder(place: str | os.PathLike[str] | None) -> Path | None:
     return None if place is None else Path(os.path.abspath(local_path_of(place, "Dead letters")))  # noqa: PTH100
 
 
-def _spelled(names: ColumnNames, on: On, ours: Sequence[str], theirs: Sequence[str]) -> On:
+def spelled_on(names: ColumnNames, on: On, ours: Sequence[str], theirs: Sequence[str]) -> On:
+    """Return the key columns as those of the stream and of the master table are written."""
     if isinstance(on, Mapping):
         return names.renaming(on, ours, theirs)
     return names.spelled(on, ours) if isinstance(on, str) else names.all_spelled(on, ours)
@@ -220,6 +288,12 @@ def _checked_memory(memory: int | str) -> int:
             f"give at least {format_bytes(_SMALLEST_MEMORY)}."
         )
     return memory_bytes
+
+
+def _checked_hot_keys(count: int) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _MAX_HOT_KEYS:
+        raise InvalidSettingError(f"hot_keys is {count!r}: give a whole number from 0 to {_MAX_HOT_KEYS}.")
+    return count
 
 
 def _checked_order(order: str | None, recipe: Recipe, parameters: Mapping[str, float] | None) -> Order:

@@ -31,7 +31,7 @@ def partitioned(df: DataFrame, keys: list[str], store: MasterStore, partitioning
     if partitioning == "none":
         return df
     if partitioning == "auto":
-        tasks = _parallelism(df)
+        tasks = parallelism(df)
         if df.isStreaming or not is_worth_a_shuffle(store.page_count, tasks):
             return df
         return df.repartition(tasks, *_pages(df, keys, store))
@@ -58,7 +58,8 @@ def _pages(df: DataFrame, keys: list[str], store: MasterStore) -> list[Column]:
     return [F.floor(F.col(keys[0]).cast("double") / F.lit(float(span)))]
 
 
-def _parallelism(df: DataFrame) -> int:
+def parallelism(df: DataFrame) -> int:
+    """Return how many tasks of the DataFrame run side by side."""
     session = df.sparkSession
     try:
         return int(session.sparkContext.defaultParallelism)

@@ -12,23 +12,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
+ARRIVALS = ("first_arrival", "tries")
+"""The columns that say when a row without a match first came, and how often it was looked for."""
 REASON = pa.field("reason_refused", pa.string(), nullable=False)
 
 
 class RefusedRows:
     """Writes the rows that one task refuses to a Parquet file, with the reason of each.
 
-    The file is complete when it gets its name, which is that of the query, the micro-batch and the partition: a task
-    that is tried again, or a micro-batch that is replayed, replaces it. There is none if no row is refused. Columns
-    have the `names` of the stream, unless two of them are the same.
+    The file is complete when it gets its name, which is that of the query, the micro-batch and the `part`, by default
+    the partition: a task that is tried again, or a micro-batch that is replayed, replaces it. There is none if no row
+    is refused. Columns have the `names` of the stream, unless two of them are the same. A task that refuses rows of
+    several kinds has a file for each, told apart by a `label`.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str], owner: str, batch: int) -> None:
+    def __init__(
+        self, folder: Path, names: Sequence[str], owner: str, batch: int, label: str = "", part: int | None = None
+    ) -> None:
         self._names = list(names) if len({*names, REASON.name}) == len(names) + 1 else None
         context = TaskContext.get()
-        partition = context.partitionId() if context is not None else 0
+        partition = part if part is not None else context.partitionId() if context is not None else 0
         stage = context.stageId() if context is not None else 0
-        name = f"{batch:09d}-{partition:05d}" if owner else f"{stage:09d}-{partition:05d}"
+        name = (f"{batch:09d}-{partition:05d}" if owner else f"{stage:09d}-{partition:05d}") + label
         self._path = folder / (owner or "batch") / f"{name}.parquet"
         self._unfinished = self._path.with_name(f".{name}-{uuid.uuid4().hex}")
         self._writer: pq.ParquetWriter | None = None

@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeAlias
 
+from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
 
 METRIC_PREFIX = "semistream:"
 """What the names of observed metrics start with; the name of the operator follows."""
 TASKS_FIELD = "tasks"
 """The field of the observed metric: one JSON text for each task."""
+CACHE_SIZES = (1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1.0)
+"""The shares of a cache for which tasks tell now and then how many hits such a smaller cache would have had."""
+
+CountedKeys: TypeAlias = Sequence[tuple[str, int]]
+"""Keys as texts with how many tuples had them at least, the most frequent first."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,12 @@ class TaskStatistics:
     """What the tier takes on the disk of the executor."""
     seconds: float
     """Time inside the operator, without the time that Spark took to hand rows over."""
+    read_seconds: float
+    """Of it, the time in reads of master data."""
+    input_seconds: float
+    """Time that the operator waited for rows: the source, and the steps before."""
+    output_seconds: float
+    """Time that it took to hand rows on: the steps after, and the sink."""
     memory_bytes: int
     """What is held of the budget."""
     memory_by_component: dict[str, int]
@@ -60,6 +73,27 @@ class TaskStatistics:
     cached_rows: int
     warm_rows: int
     """Rows that a new cache has taken over from an earlier one."""
+    returned: int
+    """Rows that came back from the room."""
+    waiting: int
+    """Rows of the slot that wait in the room after the micro-batch."""
+    parked: int
+    """Rows of the slot that are parked after the micro-batch."""
+    released: int
+    """Rows that were parked and have left."""
+    dead: int
+    """Rows without a match that went to the dead letters by way of the room."""
+    oldest_seconds: float
+    """How long ago the oldest row came that the micro-batch left in the room."""
+    latencies: dict[str, int]
+    """How long rows took from their first arrival to their leaving, as counts of `Latencies`."""
+    max_latency_seconds: float
+    hits_by_size: Sequence[int]
+    """Of some hits, those that caches of CACHE_SIZES would have had, too; empty most of the time."""
+    hot_keys: CountedKeys
+    """The keys that most tuples had, if they are asked for."""
+    unmatched_keys: CountedKeys
+    """The absent keys that most tuples had, if they are asked for."""
     process_id: int
     host: str
 
@@ -103,7 +137,18 @@ _SUMMED = (
     "tier_blocks",
     "tier_failures",
     "warm_rows",
+    "returned",
+    "waiting",
+    "parked",
+    "released",
+    "dead",
+    "read_seconds",
+    "input_seconds",
+    "output_seconds",
 )
+_NOTHING: Mapping[str, Any] = {"memory_by_component": {}}
+NOT_FLAT = ("memory_parts", "hits_by_size", "hot_keys", "unmatched_keys")
+"""Fields that are no single value, and are left out of flat objects."""
 _LARGEST = ("version", "memory_bytes", "budget_bytes", "resident_bytes", "cached_rows", "tier_bytes")
 
 
@@ -139,27 +184,61 @@ class BatchStatistics:
     tier_failures: int
     tier_bytes: int
     warm_rows: int
+    returned: int
+    waiting: int
+    parked: int
+    released: int
+    dead: int
+    oldest_seconds: float
+    latency_p50_seconds: float
+    latency_p99_seconds: float
+    max_latency_seconds: float
     memory_bytes: int
     budget_bytes: int
     resident_bytes: int
     cached_rows: int
     seconds: float
     """The time of the slowest task inside the operator."""
+    task_seconds: float
+    """The time of all tasks inside the operator."""
+    read_seconds: float
+    """Of the time of all tasks, the time in reads of master data."""
+    input_seconds: float
+    """The time that all tasks waited for rows."""
+    output_seconds: float
+    """The time that all tasks took to hand rows on."""
+    memory_parts: Mapping[str, int] = field(default_factory=dict)
+    """What parts hold of the budget, in the worker that holds most."""
+    hits_by_size: Sequence[int] = ()
+    """Of some hits, those that caches of CACHE_SIZES would have had, too; empty in most batches."""
+    hot_keys: CountedKeys = ()
+    unmatched_keys: CountedKeys = ()
 
     @classmethod
     def of(cls, name: str, tasks: Sequence[str]) -> BatchStatistics:
         """Return the sum of what tasks have sent."""
         reports: list[dict[str, Any]] = [json.loads(task) for task in tasks]
         busy = [task for task in reports if task["tuples_in"]] or reports
+        sizes = [task["hits_by_size"] for task in reports if task["hits_by_size"]]
+        latencies = Latencies.together(task["latencies"] for task in reports)
         return cls(
             name=name,
             query_id=next((task["query_id"] for task in reports), ""),
             batch_id=next((task["batch_id"] for task in reports), -1),
             tasks=len(reports),
             processes=len({(task["host"], task["process_id"]) for task in reports}),
-            **{field: sum(task[field] for task in reports) for field in _SUMMED},
-            **{field: max((task[field] for task in busy), default=0) for field in _LARGEST},
+            **{name: sum(task[name] for task in reports) for name in _SUMMED},
+            **{name: max((task[name] for task in busy), default=0) for name in _LARGEST},
+            oldest_seconds=max((task["oldest_seconds"] for task in reports), default=0.0),
+            max_latency_seconds=max((task["max_latency_seconds"] for task in reports), default=0.0),
+            latency_p50_seconds=latencies.quantile(0.5),
+            latency_p99_seconds=latencies.quantile(0.99),
             seconds=max((task["seconds"] for task in reports), default=0.0),
+            task_seconds=sum(task["seconds"] for task in reports),
+            memory_parts=max(busy, key=lambda task: task["memory_bytes"], default=_NOTHING)["memory_by_component"],
+            hits_by_size=tuple(map(sum, zip(*sizes, strict=True))),
+            hot_keys=_added(task["hot_keys"] for task in reports),
+            unmatched_keys=_added(task["unmatched_keys"] for task in reports),
         )
 
     @property
@@ -168,8 +247,18 @@ class BatchStatistics:
         return self.cache_hits / self.tuples_in if self.tuples_in else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the statistics as a flat object."""
-        return {**asdict(self), "hit_rate": self.hit_rate}
+        """Return the statistics as a flat object, without what is not a single value."""
+        flat = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in NOT_FLAT}
+        return {**flat, "hit_rate": self.hit_rate}
+
+
+def _added(counted: Iterable[CountedKeys]) -> CountedKeys:
+    """Return the keys of several tasks with their counts together, the most frequent first."""
+    total: Counter[str] = Counter()
+    for keys in counted:
+        for key, count in keys:
+            total[key] += count
+    return tuple(total.most_common())
 
 
 def of_progress(observed: Any) -> list[BatchStatistics]:

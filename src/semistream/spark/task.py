@@ -5,19 +5,30 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
+from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
+from semistream.joining.ordered_session import OrderedSession
 from semistream.joining.session import typical_row_bytes
-from semistream.spark.refused_rows import RefusedRows
-from semistream.spark.statistics import TaskStatistics
-from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
+from semistream.spark.key_tally import KeyTally
+from semistream.spark.refused_rows import ARRIVALS, RefusedRows
+from semistream.spark.room.room_file import SINCE, TRIES
+from semistream.spark.room.run import RoomRun
+from semistream.spark.room.visit import RoomNumbers, RoomUse
+from semistream.spark.statistics import CACHE_SIZES, TaskStatistics
+from semistream.spark.task_clock import Stopwatch
+from semistream.spark.unmatched_rows import Unmatched, UnmatchedRowError
+from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order
 from semistream.store.address import Address
 from semistream.store.contract import StoredTable
 from semistream.store.tables import table_at
@@ -80,85 +91,197 @@ class EnrichTask:
     dead_letters: Path | None = None
     """Where rows go that are too large for the memory; without it they are an error."""
     tells_matches: bool = False
-    """The last column of the plan is a key of the master table; Spark is told whether there is one."""
+    """The last column of the output is a key of the master table; Spark is told whether there is one."""
+    hot_keys: int = 0
+    """How many of the most frequent keys, and of the most frequent absent ones, the statistics name."""
+    shown: tuple[int, ...] | None = None
+    """The columns of joined rows that are in the output, where the plan has all; see `widened`."""
+    flag_at: int | None = None
+    """The column of joined rows that is null where there is no match, if that matters."""
+    unmatched: Unmatched = "drop"
+    """What becomes of rows without a match, if the plan of the join does not say it."""
+    keeps_null_keys: bool = False
+    """Rows with a null in their key leave although they have no match."""
+    room: RoomUse | None = None
+    """Where rows wait between micro-batches."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield enriched rows, and at the end the statistics."""
-        stopwatch = _Stopwatch(batches)
+        if self.room is not None:
+            yield from RoomRun(self, batches).rows()
+            return
+        stopwatch = Stopwatch(batches)
         first = next((batch for batch in stopwatch if batch.num_rows), None)
         if first is None:
-            owner, batch_id = _micro_batch()
-            counted = TaskStatistics.counted(JoinStats(), version=0, **self._described(owner, batch_id, None, 0, 0.0))
-            yield self._carrier(counted)
+            yield self.counted(JoinStats(), stopwatch, (*self.micro_batch(), 0), None, 0)
             return
         table = table_at(self.table, disk_bytes=self.disk_bytes)
         version, owner, batch_id = self.pin.resolve(table)
-        request = JoinRequest(
-            self.table,
-            self.algorithm,
-            self.parameters,
-            self.order,
-            _as_streamed(self.plan, first.schema),
-            first.schema,
-            self.master_schema,
-            self.memory_bytes,
-        )
-        held, session = WORKER.join_for(request, table, version, typical_row_bytes(first, self.memory_bytes))
+        row_bytes = typical_row_bytes(first, self.memory_bytes)
+        held, session = WORKER.join_for(self.request(first.schema), table, version, row_bytes)
         before = replace(session.stats)
-        rows_out = 0
-        finished = False
-        refused = None
-        if self.dead_letters is not None:
-            refused = RefusedRows(self.dead_letters, self.stream_names, owner, batch_id)
-        session.dead_letters = refused.put if refused is not None else None
+        latencies, rows_out, finished = Latencies(), 0, False
+        letters = DeadLetterFiles(self, owner, batch_id)
+        session.dead_letters = letters.refused
+        tally = self.tally()
+        if isinstance(session, OrderedSession):
+            session.unmatched = tally.count_unmatched if tally is not None else None
+        arriving: Iterator[pa.RecordBatch] = chain([first], stopwatch)
+        arrived = time.monotonic()
         try:
-            for batch in session.run(chain([first], stopwatch)):
-                rows_out += batch.num_rows
-                with stopwatch.paused():
-                    yield self._as_declared(batch)
-            if refused is not None:
-                refused.commit()
+            for rows in session.run(arriving if tally is None else tally.counting(arriving)):
+                leaving = self._matched(rows, letters) if self.flag_at is not None else rows
+                rows_out += leaving.num_rows
+                latencies.add(time.monotonic() - arrived, leaving.num_rows)
+                with stopwatch.handing_on():
+                    yield self.as_declared(leaving)
+            letters.commit()
             finished = True
         finally:
             if not finished:
                 WORKER.drop(held)
-                if refused is not None:
-                    refused.discard()
+                letters.discard()
         WORKER.end_task(held)
-        counted = TaskStatistics.counted(
-            session.stats.since(before),
-            version=version,
-            **self._described(owner, batch_id, (held, session), rows_out, stopwatch.seconds),
-        )
+        counters = session.stats.since(before)
+        yield self.counted(counters, stopwatch, (owner, batch_id, version), held, rows_out, latencies, tally=tally)
         held.warmed_rows = 0
-        yield self._carrier(counted)
 
-    def _as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        arrived = [*rows.columns[:-1], rows.columns[-1].is_valid()] if self.tells_matches else rows.columns
+    def request(self, stream: pa.Schema) -> JoinRequest:
+        """Return what is asked of the worker for rows with these columns."""
+        return JoinRequest(
+            self.table,
+            self.algorithm,
+            self.parameters,
+            self.order,
+            _as_streamed(self.plan, stream),
+            stream,
+            self.master_schema,
+            self.memory_bytes,
+        )
+
+    def as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return joined rows as Spark was told."""
+        arrived = rows.columns if self.shown is None else [rows.column(index) for index in self.shown]
+        if self.tells_matches:
+            arrived = [*arrived[:-1], arrived[-1].is_valid()]
         columns = [
             column if column.type == declared.type else column.cast(declared.type)
             for column, declared in zip(arrived, list(self.declared)[:-1], strict=True)
         ]
         return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], schema=self.declared)
 
-    def _carrier(self, counted: TaskStatistics) -> pa.RecordBatch:
+    def parted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Return the joined rows that leave, and those with a whole key that have no match."""
+        assert self.flag_at is not None
+        matched = rows.column(self.flag_at).is_valid()
+        if matched.true_count == len(matched):
+            return rows, rows.slice(0, 0)
+        keys = [rows.column(int(name[1:])) for name in self.plan.stream_keys]
+        has_null = reduce(pc.or_, (key.is_null() for key in keys))
+        unmatched = rows.filter(pc.invert(pc.or_(matched, has_null)))
+        return rows.filter(pc.or_(matched, has_null) if self.keeps_null_keys else matched), unmatched
+
+    def check_may_lack_match(self, rows: pa.RecordBatch) -> None:
+        """Raise an error if there is a row without a match, and that is not to be."""
+        if rows.num_rows and self.unmatched == "fail":
+            key = ", ".join(str(rows.column(int(name[1:]))[0].as_py())[:100] for name in self.plan.stream_keys)
+            raise UnmatchedRowError(
+                f"{rows.num_rows} rows have no match in the master table {self.table.name}, among them one with key "
+                f"{key}: set `unmatched` to something else than 'fail', or add the key; a micro-batch of a stream "
+                f"keeps the version of the table that it began with."
+            )
+
+    def _matched(self, rows: pa.RecordBatch, letters: DeadLetterFiles) -> pa.RecordBatch:
+        leaving, unmatched = self.parted(rows)
+        self.check_may_lack_match(unmatched)
+        if unmatched.num_rows:
+            letters.put_unmatched(unmatched)
+        return leaving
+
+    def counted(
+        self,
+        counters: JoinStats,
+        stopwatch: Stopwatch,
+        batch: tuple[str, int, int],
+        held: HeldJoin | None,
+        rows_out: int,
+        latencies: Latencies | None = None,
+        numbers: RoomNumbers | None = None,
+        tally: KeyTally | None = None,
+    ) -> pa.RecordBatch:
+        """Return the row that carries the statistics; `batch` is the query, the micro-batch and the version."""
+        latencies = latencies or Latencies()
+        owner, batch_id, version = batch
+        counted = TaskStatistics.counted(
+            counters,
+            name=self.name,
+            query_id=owner,
+            batch_id=batch_id,
+            version=version,
+            rows_out=rows_out,
+            seconds=stopwatch.seconds,
+            input_seconds=stopwatch.input_seconds,
+            output_seconds=stopwatch.output_seconds,
+            memory_bytes=held.memory_bytes if held is not None else 0,
+            budget_bytes=self.memory_bytes,
+            cached_rows=held.cached_rows if held is not None else 0,
+            warm_rows=held.warmed_rows if held is not None else 0,
+            hits_by_size=held.hits_by_size_now_and_then(CACHE_SIZES) if held is not None else (),
+            hot_keys=tally.hottest() if tally is not None else (),
+            unmatched_keys=tally.most_unmatched() if tally is not None else (),
+            latencies=latencies.counts(),
+            max_latency_seconds=latencies.max_seconds,
+            **asdict(numbers or RoomNumbers()),
+        )
         nulls = [pa.nulls(1, declared.type) for declared in list(self.declared)[:-1]]
         return pa.RecordBatch.from_arrays([*nulls, pa.array([counted.as_json()])], schema=self.declared)
 
-    def _described(
-        self, owner: str, batch_id: int, used: tuple[HeldJoin, Session] | None, rows_out: int, seconds: float
-    ) -> dict[str, object]:
-        return {
-            "name": self.name,
-            "query_id": owner,
-            "batch_id": batch_id,
-            "rows_out": rows_out,
-            "seconds": seconds,
-            "memory_bytes": used[1].budget.used_bytes if used else 0,
-            "budget_bytes": self.memory_bytes,
-            "cached_rows": used[0].cached_rows if used else 0,
-            "warm_rows": used[0].warmed_rows if used else 0,
-        }
+    def tally(self) -> KeyTally | None:
+        """Return what counts the keys of a task, if they are asked for."""
+        return KeyTally(self.plan.stream_keys, self.hot_keys) if self.hot_keys else None
+
+    def micro_batch(self) -> tuple[str, int]:
+        """Return the id of the streaming query and the number of its micro-batch, or an empty text and -1."""
+        return _micro_batch()
+
+
+class DeadLetterFiles:
+    """The files of dead letters of one task: one for rows that are too large, one for rows without a match."""
+
+    def __init__(self, task: EnrichTask, owner: str, batch: int) -> None:
+        folder, names = task.dead_letters, task.stream_names
+        self._width = len(names)
+        self._large = RefusedRows(folder, names, owner, batch) if folder is not None else None
+        self._unmatched = (
+            RefusedRows(folder, (*names, *ARRIVALS), owner, batch, "-unmatched") if folder is not None else None
+        )
+        self._reason = f"The master table {task.table.name} has no row with this key."
+
+    @property
+    def refused(self) -> DeadLetters | None:
+        """What takes rows that are too large, if somebody does."""
+        return self._large.put if self._large is not None else None
+
+    def put_unmatched(self, rows: pa.RecordBatch) -> None:
+        """Take joined rows that have no match."""
+        assert self._unmatched is not None
+        count = rows.num_rows
+        now = pa.scalar(int(time.time() * 1e6), pa.int64()).cast(SINCE.type)
+        columns = [*rows.columns[: self._width], pa.repeat(now, count), pa.repeat(pa.scalar(1, TRIES.type), count)]
+        fields = [*list(rows.schema)[: self._width], SINCE, TRIES]
+        self._unmatched.put(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self._reason)
+
+    def commit(self) -> None:
+        """Give the files their names."""
+        for file in (self._large, self._unmatched):
+            if file is not None:
+                file.commit()
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        for file in (self._large, self._unmatched):
+            if file is not None:
+                file.discard()
 
 
 def _as_streamed(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:
@@ -178,40 +301,3 @@ def _micro_batch() -> tuple[str, int]:
     owner = context.getLocalProperty("sql.streaming.queryId")
     batch = context.getLocalProperty("streaming.sql.batchId")
     return (owner, int(batch)) if owner and batch else ("", -1)
-
-
-class _Stopwatch(Iterator[pa.RecordBatch]):
-    """Measures the time a task spends on its own, not in taking batches from Spark or handing them over."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self._batches = batches
-        self._elsewhere_seconds = 0.0
-        self._start = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """The time so far."""
-        return time.perf_counter() - self._start - self._elsewhere_seconds
-
-    def __next__(self) -> pa.RecordBatch:
-        with self.paused():
-            return next(self._batches)
-
-    def paused(self) -> _Pause:
-        """Return a context whose time is not counted."""
-        return _Pause(self)
-
-    def leave_out(self, seconds: float) -> None:
-        """Leave some time out of the count."""
-        self._elsewhere_seconds += seconds
-
-
-class _Pause:
-    def __init__(self, stopwatch: _Stopwatch) -> None:
-        self._stopwatch = stopwatch
-
-    def __enter__(self) -> None:
-        self._since = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._stopwatch.leave_out(time.perf_counter() - self._since)

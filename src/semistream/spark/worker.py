@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 import zipimport
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -24,7 +24,7 @@ from semistream.joining import JoinSession
 from semistream.joining.ordered_session import OrderedSession
 from semistream.spark.saved_cache import SavedCache
 from semistream.store.address import Address
-from semistream.store.contract import MasterStore, StoredTable
+from semistream.store.contract import MasterStore, SaysOfCodes, StoredTable
 from semistream.store.tables import table_at
 
 _SPARK_VERSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
@@ -32,6 +32,8 @@ _IDLE_SECONDS = 600.0
 """A join that was not used for so long gives its memory to the others."""
 _REFILL_SECONDS = 1.0
 """How long a new worker may take over saved rows."""
+_TELL_SECONDS = 5.0
+"""How often a cache tells at most what smaller ones would have answered."""
 _FIRST_SAVE_SECONDS = 1.0
 _SLOWEST_SAVE_SECONDS = 60.0
 
@@ -80,6 +82,7 @@ class HeldJoin:
         self._save_after = time.monotonic() + _FIRST_SAVE_SECONDS
         self._save_pause = _FIRST_SAVE_SECONDS
         self._saved_admissions = 0
+        self._tell_after = 0.0
 
     def session(self, request: JoinRequest, store: MasterStore, memory_bytes: int, row_bytes: float) -> Session:
         """Return a session for the request; what is cached survives other versions, memory sizes and streams."""
@@ -141,9 +144,21 @@ class HeldJoin:
         return self._store
 
     @property
+    def memory_bytes(self) -> int:
+        """What is held of the budget."""
+        return self._session.budget.used_bytes if self._session is not None else 0
+
+    @property
     def cached_rows(self) -> int:
         """How many entries the cache has."""
         return self._cache.count if self._cache is not None else 0
+
+    def hits_by_size_now_and_then(self, shares: Sequence[float]) -> list[int]:
+        """Return how many recent hits smaller caches would have had, too; nothing if that was told a moment ago."""
+        if self._cache is None or time.monotonic() < self._tell_after:
+            return []
+        self._tell_after = time.monotonic() + _TELL_SECONDS
+        return self._cache.hits_by_size(shares)
 
     def save_now_and_then(self) -> None:
         """Save what is cached for other workers, less and less often, and only if it has changed."""
@@ -161,13 +176,13 @@ class HeldJoin:
     def _taken_over(self, store: MasterStore) -> Iterable[HotRows]:
         parked, self._parked = self._parked, []
         then = self._store if self._store is not None else store
-        return (_still_true(hot, store, then.version, then.identity) for hot in parked)
+        return _still_true(parked, store, then.version, then.identity)
 
     def _saved(self, store: MasterStore, memory_bytes: int) -> Iterable[HotRows]:
         if self._saved_cache is None:
             return ()
         version, identity, saved = self._saved_cache.load(memory_bytes, _REFILL_SECONDS)
-        return (_still_true(hot, store, version, identity) for hot in saved)
+        return _still_true(saved, store, version, identity)
 
 
 class Worker:
@@ -258,14 +273,16 @@ def check_drift(request: JoinRequest, store: MasterStore) -> None:
             )
 
 
-def _still_true(hot: HotRows, store: MasterStore, version: int, identity: str) -> HotRows:
-    """Return the rows that are the same in the store as in the version they came from."""
-    kept = store.unchanged_since(version, identity, hot.codes)
-    absent = hot.absent_codes[store.unchanged_since(version, identity, hot.absent_codes)]
-    rows = hot.rows
-    if rows is not None and not kept.all():
-        rows = rows.take(pa.array(np.flatnonzero(kept)))
-    return HotRows(hot.codes[kept], hot.frequencies[kept], rows, absent)
+def _still_true(pieces: Iterable[HotRows], store: MasterStore, version: int, identity: str) -> Iterator[HotRows]:
+    """Yield the rows that are the same in the store as in the version they came from."""
+    is_same: SaysOfCodes | None = None
+    for hot in pieces:
+        is_same = is_same or store.unchanged_since(version, identity)
+        kept = is_same(hot.codes)
+        rows = hot.rows
+        if rows is not None and not kept.all():
+            rows = rows.take(pa.array(np.flatnonzero(kept)))
+        yield HotRows(hot.codes[kept], hot.frequencies[kept], rows, hot.absent_codes[is_same(hot.absent_codes)])
 
 
 def _forget_archives() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.keys import KeyCodec
 from semistream.store.found_rows import RowReader
-from semistream.store.places.place import Traffic
+from semistream.store.places.place import NO_LIMIT, Traffic
 from semistream.store.saved_rows import SavedRows
 
 
@@ -72,6 +72,10 @@ class PreparedRead:
     read: Callable[[], PageSet]
 
 
+SaysOfCodes: TypeAlias = Callable[[Int64Array], BoolArray]
+"""Says something of each code."""
+
+
 class MasterStore(ABC):
     """A master table whose rows are sorted by key code and grouped into pages.
 
@@ -95,6 +99,8 @@ class MasterStore(ABC):
     capabilities: Capabilities
     max_age_seconds: float | None = None
     """How long a row that was read may be answered from memory; None for as long as the store shows its version."""
+    warning: str | None = None
+    """What users may not expect of a join with this store, in one sentence."""
 
     @property
     def identity(self) -> str:
@@ -114,13 +120,15 @@ class MasterStore(ABC):
         """What a read of all pages as one range transfers."""
         return self.range_bytes(0, self.page_count - 1) if self.page_count else 0
 
-    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:  # noqa: ARG002
-        """Say for each code whether its rows, or their absence, are known to be the same here as in another version.
+    def unchanged_since(self, version: int, identity: str) -> SaysOfCodes:  # noqa: ARG002
+        """Return what says of codes whether their rows, or their absence, are known to be the same in another version.
 
         `identity` is that of the other version. Must not say so of a code that has changed; may leave out codes that
-        have not. Unless a store overrides this, all codes may have changed in any other version.
+        have not. Unless a store overrides this, all codes may have changed in any other version. May cost a read of
+        that version's index, so ask once for many codes.
         """
-        return np.full(len(codes), identity == self.identity, dtype=np.bool_)
+        is_same = identity == self.identity
+        return lambda codes: np.full(len(codes), is_same, dtype=np.bool_)
 
     @property
     @abstractmethod
@@ -164,6 +172,11 @@ class MasterStore(ABC):
 
     def expect(self, pages: Int64Array) -> None:  # noqa: B027
         """Be told which pages will be read soon, in ascending order; a store far away may bring them nearer."""
+
+    @property
+    def max_expected_pages(self) -> int:
+        """How many pages may be expected at a time, so that none has gone again when it is read."""
+        return NO_LIMIT
 
     @property
     def traffic(self) -> Traffic:

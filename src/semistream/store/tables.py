@@ -60,7 +60,7 @@ def checked_disk(address: TableAddress, disk: int | str | None) -> int | None:
     """Return what the tier of a table may take on the local disk; None if there is none."""
     if disk is None:
         return None
-    disk_bytes = parse_bytes(disk)
+    disk_bytes = parse_bytes(disk, "disk")
     if disk_bytes < MIN_TIER_BYTES:
         raise InvalidSettingError(
             f"{format_bytes(disk_bytes)} of disk is too little for copies of a master table: give at least "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
-from semistream.store.contract import MasterStore, PageSet
+from semistream.core.arrays import Int32Array, Int64Array
+from semistream.store.contract import MasterStore, PageSet, SaysOfCodes
 from semistream.store.places.place import Traffic
 
 
@@ -20,6 +20,8 @@ class WrappingStore(MasterStore):
         self.page_count = inside.page_count
         self.unique = inside.unique
         self.capabilities = inside.capabilities
+        self.max_age_seconds = inside.max_age_seconds
+        self.warning = inside.warning
 
     @property
     def identity(self) -> str:
@@ -31,9 +33,9 @@ class WrappingStore(MasterStore):
         """What a read of all pages inside transfers."""
         return self.inside.size_bytes
 
-    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:
-        """Say of which codes the store inside knows that they are the same."""
-        return self.inside.unchanged_since(version, identity, codes)
+    def unchanged_since(self, version: int, identity: str) -> SaysOfCodes:
+        """Return what says of which codes the store inside knows that they are the same."""
+        return self.inside.unchanged_since(version, identity)
 
     @property
     def index_bytes(self) -> int:
@@ -69,6 +71,11 @@ class WrappingStore(MasterStore):
     def expect(self, pages: Int64Array) -> None:
         """Tell the store inside."""
         self.inside.expect(pages)
+
+    @property
+    def max_expected_pages(self) -> int:
+        """How many pages the store inside can bring nearer."""
+        return self.inside.max_expected_pages
 
     @property
     def traffic(self) -> Traffic:

@@ -20,6 +20,10 @@ from semistream_lab.experiments.plan import Plan, PlannedPoint, all_plans
 from semistream_lab.experiments.point import Row
 from semistream_lab.experiments.report_page import ReportPage, Section, ShownFigure
 from semistream_lab.experiments.results import FinishedPoints, ResultsFolder
+from semistream_lab.experiments.waiting_room import ROOM_GROUP, room_cells
+from semistream_lab.experiments.waiting_room_page import draw_room, room_card
+
+_WITH_OWN_CARDS = {GROUP, ROOM_GROUP}
 
 Verdict = Mapping[str, Scalar]
 Progress = Callable[[str, int, int], None]
@@ -51,8 +55,8 @@ def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Rep
     verdicts = judged(evidence, progress)
     folder.write_rows("claims.json", verdicts)
     sections, rows, missing = [], [], 0
-    asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group != GROUP]
-    grid = _grid(plans, evidence, folder)
+    asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group not in _WITH_OWN_CARDS]
+    cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder)
     for number, plan in enumerate(asked):
         if progress is not None:
             progress("Drawing figures", number, len(asked))
@@ -68,7 +72,7 @@ def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Rep
     shown = {section.plan.id for section in sections}
     not_run = [plan for plan in plans.values() if plan.id not in shown and not plan.group]
     failures = [one for one in folder.failures() if one.get("digest") not in finished.rows]
-    page = ReportPage(settings, sections, verdicts, not_run, missing, failures, grid).html()
+    page = ReportPage(settings, sections, verdicts, not_run, missing, failures, cards).html()
     counts = Counter(str(verdict["verdict"]) for verdict in verdicts)
     return Report(
         folder.write("report.html", page),
@@ -89,6 +93,18 @@ def _grid(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) 
     picture = draw_grid(cells)
     _save(picture, GROUP, folder)
     return grid_card(cells, picture.svg)
+
+
+def _room(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) -> str:
+    """Write what there is of the waiting room, and return its part of the page."""
+    cells = room_cells([plan for plan in plans.values() if plan.group == ROOM_GROUP], evidence)
+    if not cells.cells:
+        return ""
+    folder.write_rows(f"{ROOM_GROUP}.json", [cell.row() for cell in cells.cells])
+    pictures = draw_room(cells)
+    for name, picture in pictures.items():
+        _save(picture, name, folder)
+    return room_card(cells, pictures)
 
 
 def judged(evidence: Evidence, progress: Progress | None = None) -> list[Verdict]:

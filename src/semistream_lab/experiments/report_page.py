@@ -51,7 +51,7 @@ $contents
 <h2 id="experiments">The experiments</h2>
 <p class="says">$about_experiments</p>
 $experiments
-$grid
+$cards
 <h2 id="claims">The claims</h2>
 <p class="says">$about_claims</p>
 $claims
@@ -92,8 +92,8 @@ class ReportPage:
     not_run: Sequence[Plan]
     missing: int
     failures: Sequence[Mapping[str, Scalar]]
-    grid: str = ""
-    """The part about DEMANDJOIN's grid, if that has been run."""
+    cards: str = ""
+    """The parts about experiments with figures of their own, if they have been run."""
 
     def html(self) -> str:
         """Return the text of the page."""
@@ -105,7 +105,7 @@ class ReportPage:
             contents="\n".join(self._contents()),
             about_claims=escape(_ABOUT_CLAIMS),
             claims="\n".join(self._claims()),
-            grid=self.grid,
+            cards=self.cards,
             about_experiments=escape(self._about_experiments()),
             experiments="\n".join(_section(section, self.settings) for section in self.sections),
             not_run=self._not_run(),

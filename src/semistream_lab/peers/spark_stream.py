@@ -13,7 +13,7 @@ from semistream_lab.peers.data import ADDED, FACTORS, FOLD_BITS, PRIME, SCRAMBLE
 def spark_stream(spark: SparkSession, situation: Situation, first_row: int) -> DataFrame:
     """Return the stream as micro-batches of `batch_rows` rows that come as fast as they are taken."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", situation.batch_rows)
-    arriving = source.option("numPageGroups", situation.cores).load()
+    arriving = source.option("numPartitions", situation.cores).load()
     return arriving.select(spark_key(F.col("value") + F.lit(first_row), situation).alias("key"), "value", "timestamp")
 
 

@@ -214,7 +214,10 @@ SIZES = "write a number with KB, MB, GB, KiB, MiB or GiB."
         ),
         (["--tuples", "5", "--seconds", "5"], "--tuples and --seconds contradict each other: give one of them."),
         (["--seconds", "0"], "--seconds must be above 0, but 0 was given."),
-        (["--profile", "tape"], "There is no cost profile 'tape': choose one of papers, remote, ssd, or give"),
+        (
+            ["--profile", "tape"],
+            "There is no cost profile 'tape': choose one of papers, remote, remote-20ms, ssd, or",
+        ),
         (
             ["--parameter", "size"],
             "'size' is not a parameter: write --parameter name=value with a number, ",

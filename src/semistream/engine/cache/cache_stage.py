@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -181,6 +181,10 @@ class CacheStage(ABC):
     def schema(self) -> pa.Schema:
         """The columns of such tuples."""
         return pa.schema([])
+
+    def hits_by_size(self, shares: Sequence[float]) -> list[int]:  # noqa: ARG002
+        """Return how many recent answers such shares of the cache would have given, too; empty if that is unknown."""
+        return []
 
     def hottest(self, max_count: int) -> Iterator[HotRows]:  # noqa: ARG002
         """Yield at most so many such tuples, the most used ones first, as copies."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 from typing import Any
@@ -68,6 +68,7 @@ class CachedTuples(CacheStage):
         self._windows = self._looked_at = 0
         self._stats = stats
         self._one_in = one_in
+        self._has_ranks = False
         self._answers_little = False
         """Whether it has answered next to nothing since that was a settled share."""
         self._looking, self._learning = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
@@ -251,6 +252,7 @@ class CachedTuples(CacheStage):
             self.at_look(self._looked_at)
         self.cache.age(halvings)
         self.cache.begin_window()
+        self._has_ranks = True
         self._windows = self._looked_at = 0
 
     @property
@@ -261,6 +263,17 @@ class CachedTuples(CacheStage):
     def uses_by_rank(self) -> Int64Array:
         """Return how often entries were used in this window, those first that were worth most before it."""
         return self.cache.uses_by_rank()
+
+    def hits_by_size(self, shares: Sequence[float]) -> list[int]:
+        """Return how many answers of this window such shares of the cache would have given, too.
+
+        Empty until a first window has told what entries are worth. Costs a sort of one small number an entry.
+        """
+        if not self._has_ranks:
+            return []
+        totals = np.concatenate([[0], np.cumsum(np.maximum(self.uses_by_rank(), 0))])
+        entries = np.minimum((np.array(shares) * self.capacity).astype(np.int64), len(totals) - 1)
+        return [int(total) for total in totals[entries]]
 
     def resize(self, capacity: int) -> None:
         """Let the cache hold another number of tuples."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,7 @@ from semistream.engine.loop_parts import LoopParts
 from semistream.engine.reading.matching import match
 from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.engine.waiting.deadline import Deadline
+from semistream.engine.waiting.staying_tuples import StayingTuples
 from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.engine.waiting.waits import Waits
 from semistream.policies.contract import Moment
@@ -29,7 +31,16 @@ class DiskPhase:
     `poll_pending` is asked whether more input may come whenever the page choice needs to know.
     """
 
-    def __init__(self, parts: LoopParts, ahead: ReadAhead, waits: Waits, *, poll_pending: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        parts: LoopParts,
+        ahead: ReadAhead,
+        waits: Waits,
+        *,
+        poll_pending: Callable[[], bool],
+        staying: StayingTuples | None = None,
+    ) -> None:
+        self._staying = staying
         self._waiting = parts.waiting
         self._stats = parts.stats
         self._clock = parts.clock
@@ -92,7 +103,9 @@ class DiskPhase:
                 chosen = self._choice.choose(waiting, moment)
                 if len(chosen):
                     ahead.load(buffer, chosen)
+        began = time.perf_counter()
         loaded = ahead.first_loaded()
+        self._stats.read_seconds += time.perf_counter() - began
         if loaded is not None:
             self._probe(*loaded)
             ahead.end_join()
@@ -111,20 +124,35 @@ class DiskPhase:
             if self._merges:
                 self._read_runs(page_groups)
             elif self._is_readable(page_groups):
-                self._probe(page_groups, self._reader.read(page_groups, sequential=self._choice.sequential))
+                began = time.perf_counter()
+                pages = self._reader.read(page_groups, sequential=self._choice.sequential)
+                self._stats.read_seconds += time.perf_counter() - began
+                self._probe(page_groups, pages)
         self._end_round()
         return not len(page_groups) and self._waiting.count > 0
 
     def finish(self) -> Iterator[None]:
-        """Answer all that wait, by reads of just the pages that they need, and yield after each."""
+        """Answer all that wait and may not stay, by reads of just the pages that they need, and yield after each."""
         self._answer_from_pinned()
         self._runs.clear()
-        self._finishing = self._waiting.count
-        drained = self._waiting.drain(np.flatnonzero(self._waiting.counts))
-        for page_groups, pages, needing in self._reader.read_demanded(drained, self._finish_bytes, across=self._merges):
+        page_groups = np.flatnonzero(self._waiting.counts)
+        drained = self._waiting.drain(page_groups)
+        if self._staying is not None:
+            waiting_count = len(drained.codes)
+            drained = self._staying.keep(page_groups, drained)
+            self._waits.stay(waiting_count - len(drained.codes))
+        self._finishing = len(drained.codes)
+        demanded = self._reader.read_demanded(drained, self._finish_bytes, across=self._merges)
+        while True:
+            began = time.perf_counter()
+            brought = next(demanded, None)
+            self._stats.read_seconds += time.perf_counter() - began
+            if brought is None:
+                break
+            page_groups, pages, needing = brought
             self._join_pages(page_groups, pages, needing, whole=False)
             self._finishing -= len(needing.codes)
-            del pages  # so that the next read has its memory
+            del brought, pages  # so that the next read has its memory
             yield
         self._end_round()
 
@@ -163,7 +191,9 @@ class DiskPhase:
         if len(following) < self._ahead.reads:
             planned = self._choice.following(self._ahead.reads)
             following += [part for run in planned for part in self._cut_run(run) if len(part)]
+        began = time.perf_counter()
         pages, starts = self._ahead.read(page_groups, following[: self._ahead.reads])
+        self._stats.read_seconds += time.perf_counter() - began
         if self._deadline is not None:
             count, longest_seconds = self._deadline.waits_of(page_groups)
             self._intake.answered(count, longest_seconds, self._waiting)

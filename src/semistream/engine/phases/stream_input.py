@@ -43,6 +43,8 @@ class Chunk:
     """Tuples that cannot be processed within the budget, because they or the page they need are too large: why not."""
     variable_bytes: int = 0
     """What the columns without a fixed width take."""
+    has_waited: bool = False
+    """Its tuples have waited in an earlier run: what is learned about the stream leaves them out."""
     _ends: Int64Array | None = None
 
     def count_within(self, used: int, limit_bytes: int, sizes: RowSizes) -> int:

@@ -185,10 +185,12 @@ class StreamPhase:
                 if hits:
                     answered = slots[of_hits].astype(np.int64)
                     absent = cache.answer(codes[of_hits], chunk, rows[of_hits], answered, self._output)
-                cache.arrived(consumed)
+                if not chunk.has_waited:
+                    cache.arrived(consumed)
             if len(misses):
                 self._entrance.enter(codes[misses], page_groups[misses], self._references(chunk, rows[misses]))
-            self._hit_rate += (hits / consumed - self._hit_rate) * 0.2
+            if not chunk.has_waited:
+                self._hit_rate += (hits / consumed - self._hit_rate) * 0.2
             self._waits.arrive(chunk, self._used, consumed)
             self._waits.leave(hits, absent=absent, cache_hits=hits - absent)
             operations = self._entrance.count(consumed, len(misses))

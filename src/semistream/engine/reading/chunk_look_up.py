@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -183,7 +184,9 @@ class ChunkLookUp:
             return self._nothing
         reader, stats = self._reader, self._stats
         before = (reader.page_reads, reader.read_requests, reader.bytes_read)
+        began = time.perf_counter()
         looked_up = reader.look_up(codes, pages) if keys is None else reader.look_up_keys(codes, keys)
+        stats.read_seconds += time.perf_counter() - began
         stats.page_reads += reader.page_reads - before[0]
         stats.read_requests += reader.read_requests - before[1]
         stats.bytes_read += reader.bytes_read - before[2]

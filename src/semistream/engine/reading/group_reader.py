@@ -11,6 +11,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock
 from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
+from semistream.engine.reading.modelled_requests import requested_ranges
 from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.store.contract import MasterStore, PageSet
@@ -97,7 +98,7 @@ class PageGroupReader:
             chosen = order[starts[begin] : end]
             bounds = np.append(starts[begin + breaks], end) - starts[begin]
             needing = Drained(drained.codes[chosen], drained.references[chosen], bounds)
-            yield page_groups[breaks], self._read(first, last, continued=False, in_flight=1), needing
+            yield page_groups[breaks], self._read_scattered(part, first, last), needing
 
     def _pages_within(self, pages: Int64Array, read_bytes: int) -> int:
         """Return how many of some pages may be read at once."""
@@ -105,6 +106,18 @@ class PageGroupReader:
         if len(pages) and largest * 4 > read_bytes:
             largest = max(self._store.range_bytes(page, page) for page in pages.tolist())
         return max(1, read_bytes // max(1, largest))
+
+    def _read_scattered(self, pages: Int64Array, first: Int64Array, last: Int64Array) -> PageSet:
+        """Read pages all over the table, given as ranges, too; a store brings near ones together."""
+        model = self._clock.model
+        if model is None:
+            return self._read(first, last, continued=False, in_flight=1)
+        asked_first, asked_last = requested_ranges(pages, model.costs, self._store)
+        size_bytes = self._store.ranges_bytes(asked_first, asked_last)
+        self._count(len(asked_first), len(pages), size_bytes)
+        latencies = len(asked_first) / min(len(asked_first), model.costs.max_in_flight)
+        model.charge(Operations(seeks=latencies, bytes_read=size_bytes))
+        return self._store.read(first, last)
 
     def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
         pages = self._store.read(first, last)

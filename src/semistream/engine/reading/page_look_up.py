@@ -28,14 +28,16 @@ class PageRowReader(RowReader):
         starts = np.flatnonzero(np.diff(pages, prepend=-1))
         needed = pages[starts].astype(np.int64)
         ends = np.append(starts[1:], len(codes))
-        self._store.expect(needed)
         sizes = np.array([self._store.range_bytes(page, page) for page in needed.tolist()], dtype=np.int64)
         bounds = [np.zeros(1, dtype=np.int64)]
         taken: list[pa.RecordBatch] = []
-        held_bytes = row_count = first = 0
+        held_bytes = row_count = first = expected = 0
         while first < len(needed) and (not first or held_bytes <= self._max_bytes):
+            if first == expected:
+                expected = min(len(needed), first + self._store.max_expected_pages)
+                self._store.expect(needed[first:expected])
             step = max(1, int(np.searchsorted(np.cumsum(sizes[first:]), self._read_bytes, side="right")))
-            last = min(len(needed), first + step)
+            last = min(expected, first + step)
             span = slice(int(starts[first]), int(ends[last - 1]))
             batch, counts = self._read(codes[span], needed[first:last], starts[first:last] - starts[first])
             bounds.append(row_count + np.cumsum(counts))

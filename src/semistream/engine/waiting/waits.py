@@ -74,6 +74,13 @@ class Waits:
                 self._seconds.clear()
                 self._forgotten = 0
 
+    def stay(self, count: int) -> None:
+        """Count tuples that stay for a later run."""
+        with self.lock:
+            self._stats.stayed += count
+            self._pass(self._clock.now())
+            self._inside -= count
+
     def oldest_left(self, position: int) -> None:
         """Note the stream position of the oldest of some tuples that leave."""
         stats = self._stats

@@ -81,7 +81,7 @@ class DatabaseAddress:
         return self.table if self.schema is None else f"{self.schema}.{self.table}"
 
 
-def parse_address(text: str) -> DatabaseAddress:
+def parse_address(text: str, *, needs_key: bool = True) -> DatabaseAddress:
     """Return what an address says; a wrong one is an error that does not repeat it, since it may hold a password."""
     try:
         parts = urlsplit(text)
@@ -114,7 +114,7 @@ def parse_address(text: str) -> DatabaseAddress:
         database=database,
         schema=schema,
         table=table,
-        key=_key(parts.query),
+        key=_key(parts.query, needs_key),
         sslmode=_tls_mode(options, host),
         sslrootcert=options.get("sslrootcert"),
         **_sizes_and_times(options),
@@ -165,9 +165,9 @@ def _table(options: Mapping[str, str]) -> tuple[str | None, str]:
     return (parts[0], parts[1]) if len(parts) == 2 else (None, name)
 
 
-def _key(query: str) -> tuple[str, ...]:
+def _key(query: str, needs_key: bool) -> tuple[str, ...]:
     key = tuple(value for name, value in parse_qsl(query) if name == "key")
-    if not key:
+    if needs_key and not key:
         raise InvalidSettingError(f"The address of a database must name the key of its table: write it like {_LIKE}.")
     return key
 

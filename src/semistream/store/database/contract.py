@@ -23,6 +23,8 @@ class Column:
     """The type as the database calls it."""
     collation: tuple[str, str] | None = None
     """The character set and the order of a text, where a query has to name them."""
+    folds: bool = False
+    """Whether the database calls texts equal that differ, such as by capitals."""
 
 
 @dataclass(frozen=True)

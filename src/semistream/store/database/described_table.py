@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from semistream.core.errors import KeyTypeError, MasterNotFoundError, RowTooLargeError, UnknownColumnError
-from semistream.core.keys import KeyCodec
+from semistream.core.keys import KeyCodec, KeyCodes
 from semistream.store.database.address import DatabaseAddress
 from semistream.store.database.contract import Column, Database, Description, ResultTooLargeError
 
@@ -36,6 +36,28 @@ def check_key(database: Database, described: Description, address: DatabaseAddre
             f"The table {name!r} has no index on {columns}, so that each look-up would read all of it: "
             f"create an index, or copy it with MasterTable.build."
         )
+
+
+def folding_warning(key: Sequence[Column], table_name: str) -> str | None:
+    """Return a sentence about keys that are equal in the database and not for us; None if there are none."""
+    folding = " and ".join(repr(column.name) for column in key if column.folds)
+    if not folding:
+        return None
+    return (
+        f"Texts in the key {folding} of the table {table_name!r} can be equal in the database though they differ, as "
+        f"by capitals, but here they match byte for byte: if the keys of the stream are written differently, bring "
+        f"both sides to one spelling, for example by a view with lower()."
+    )
+
+
+def check_codable(keys: pa.Array, table_name: str) -> KeyCodes:
+    """Return the codes of values of one key column; raise an error if one is too high to have a code."""
+    encoded = KeyCodec([keys.type]).encode([keys])
+    if encoded.usable is not None:
+        raise KeyTypeError(
+            f"A key of the table {table_name!r} is above 2**63 - 1: make a view that casts it, and name the view."
+        )
+    return encoded
 
 
 def is_ordered(described: Description, key: Sequence[str]) -> bool:

@@ -3,61 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import InvalidSettingError
-from semistream.store.contract import Capabilities, MasterStore, PageSet
-from semistream.store.database.address import DatabaseAddress
-from semistream.store.database.contract import Database, Description
-from semistream.store.database.described_table import chosen_columns, key_codec, mean_row_bytes, sample
-from semistream.store.database.fences import FENCES, Fences
-from semistream.store.database.row_reader import DatabaseRowReader
-from semistream.store.found_rows import RowReader
+from semistream.store.contract import PageSet
+from semistream.store.database.described_table import check_codable, mean_row_bytes, sample
+from semistream.store.database.fences import Fences
+from semistream.store.database.moment_store import MomentStore
 
 
-class KeyedDatabaseStore(MasterStore):
-    """The rows of a table with keys of texts, bytes, decimals or several columns, as they are when they are read.
+class KeyedDatabaseStore(MomentStore):
+    """The rows of a table with keys of texts, bytes, decimals or several columns.
 
     Such keys are hashed, and the database does not know their codes. All rows count as one page, which cannot be read.
     """
 
-    def __init__(
-        self, database: Database, described: Description, address: DatabaseAddress, version: int, identity: str
-    ) -> None:
-        self._database = database
-        self._address = address
-        self._identity = identity
-        self._columns = described.columns
-        self._key = [described.column(name) for name in address.key]
-        self.schema = described.schema
-        self.key = address.key
-        self.codec = key_codec(described, address.key)
-        self.version = version
-        self.unique = described.unique
-        self.capabilities = Capabilities(snapshot=False, pages=False)
-        self.max_age_seconds = address.cache_seconds
-        known_by = (address, tuple((column.name, str(column.type)) for column in described.columns))
-        self._sizes = FENCES.of(known_by, self._found_sizes)
-        self.row_count = self._sizes.row_count
-        self.page_count = len(self._sizes.first_codes)
-
-    @property
-    def identity(self) -> str:
-        """The table and the moment."""
-        return self._identity
+    has_pages = False
 
     @property
     def index_bytes(self) -> int:
         """Nothing but how many rows there are."""
-        return self._sizes.first_codes.nbytes + self._sizes.rows.nbytes
+        return self._fences.first_codes.nbytes + self._fences.rows.nbytes
 
     @property
     def largest_page_bytes(self) -> int:
         """What a row is taken to have, since no more has to be read at once."""
-        return self._sizes.row_bytes if self.row_count else 0
+        return self._fences.row_bytes if self.row_count else 0
 
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the only page for each code."""
@@ -65,7 +39,7 @@ class KeyedDatabaseStore(MasterStore):
 
     def range_bytes(self, first_page: int, last_page: int) -> int:  # noqa: ARG002
         """Return what all rows are taken to have."""
-        return self.row_count * self._sizes.row_bytes
+        return self.row_count * self._fences.row_bytes
 
     def read(self, first_pages: Int64Array, last_pages: Int64Array) -> PageSet:  # noqa: ARG002
         """Refuse, since there are no pages."""
@@ -74,26 +48,13 @@ class KeyedDatabaseStore(MasterStore):
             f"read in pages: join by demandjoin with order 'input', or copy the table with MasterTable.build."
         )
 
-    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader:
-        """Return what asks for sets of keys, and only for these columns."""
-        return DatabaseRowReader(
-            self._database,
-            self._key,
-            chosen_columns(self._columns, columns, self._address.table_name),
-            self.codec,
-            table_name=self._address.table_name,
-            max_bytes=max_bytes,
-            row_bytes=self._sizes.row_bytes,
-            connections=self._address.connections,
-        )
-
-    def close(self) -> None:
-        """Close connections that are not in use."""
-        self._database.close()
-
-    def _found_sizes(self) -> Fences:
+    def _found_fences(self) -> Fences:
         began = time.monotonic()
         first = self._key[0]
+        for column in self._key:
+            if pa.types.is_uint64(column.type):
+                ends = sample(self._database, column, [column], self._address.table_name)
+                check_codable(ends.column(0), self._address.table_name)
         count = self._database.row_count(first)
         row_bytes = self._address.row_bytes or mean_row_bytes(
             sample(self._database, first, self._columns, self._address.table_name)

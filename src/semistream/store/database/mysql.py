@@ -194,7 +194,9 @@ def _column(
 ) -> Column:
     data_type, expression = arrow_type(name, type_name.lower(), whole.lower(), digits, scale)
     in_order = (character_set, collation) if character_set is not None and collation is not None else None
-    return Column(name, data_type, expression, whole, in_order)
+    # Of the collations of MySQL and MariaDB only these compare bytes, and even of them most ignore spaces at the end.
+    folds = collation is not None and collation != "binary" and not collation.endswith("_bin")
+    return Column(name, data_type, expression, whole, in_order, folds)
 
 
 def _schema(columns: Sequence[Column]) -> pa.Schema:

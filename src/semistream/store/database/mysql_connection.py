@@ -1,4 +1,4 @@
-"""Connections to MySQL and MariaDB that read only, verify the server, and bring rows by columns."""
+"""Connections to MySQL and MariaDB that verify the server and bring columns; they read only unless told otherwise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from semistream.store.database.address import DatabaseAddress
 from semistream.store.database.contract import ResultTooLargeError
 from semistream.store.database.sessions import Fault
 
-require("pymysql", extra="mysql", purpose="A master table in MySQL or MariaDB")
+require("pymysql", extra="mysql", purpose="A table in MySQL or MariaDB")
 
 import pymysql  # noqa: E402
 from pymysql.connections import Connection, MySQLResult  # noqa: E402
@@ -29,6 +29,8 @@ from pymysql.constants import COMMAND, CR, ER  # noqa: E402
 from pymysql.optionfile import Parser  # noqa: E402
 
 _BLOCK_BYTES = 1 << 16
+_STRICT = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO"
+"""A value that does not fit is an error, and is never changed so that it fits."""
 _PATIENCE_SECONDS = 1.0
 """How much later than the server we end a query."""
 _DENIED = (
@@ -143,7 +145,7 @@ class _Bytes:
         self._size = size
 
 
-def connect(address: DatabaseAddress) -> ColumnsConnection:
+def connect(address: DatabaseAddress, *, read_only: bool = True) -> ColumnsConnection:
     """Return a new connection; the password comes from MYSQL_PWD or from ~/.my.cnf."""
     user, password = _credentials()
     settings: dict[str, Any] = {"unix_socket": address.host} if address.host.startswith("/") else {}
@@ -165,7 +167,10 @@ def connect(address: DatabaseAddress) -> ColumnsConnection:
         **settings,
     )
     with connection.cursor() as cursor:
-        cursor.execute("SET SESSION TRANSACTION READ ONLY")
+        if read_only:
+            cursor.execute("SET SESSION TRANSACTION READ ONLY")
+        else:
+            cursor.execute("SET SESSION sql_mode = %s", (_STRICT,))
         cursor.execute("SET SESSION time_zone = '+00:00'")
     return connection
 

@@ -38,13 +38,14 @@ WHERE c.relname = %(table)s AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 """
 _COLUMNS = """
 WITH RECURSIVE based AS (
-  SELECT a.attname::text AS name, a.attnum, a.atttypid AS type, a.atttypmod AS modifier
+  SELECT a.attname::text AS name, a.attnum, a.atttypid AS type, a.atttypmod AS modifier, a.attcollation
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-  SELECT b.name, b.attnum, t.typbasetype, CASE WHEN b.modifier < 0 THEN t.typtypmod ELSE b.modifier END
+  SELECT b.name, b.attnum, t.typbasetype, CASE WHEN b.modifier < 0 THEN t.typtypmod ELSE b.modifier END, b.attcollation
   FROM based b JOIN pg_catalog.pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
 )
-SELECT b.name, b.attnum, t.typname::text, b.modifier, n.nspname = 'pg_catalog' AND t.typtype = 'b'
+SELECT b.name, b.attnum, t.typname::text, b.modifier, n.nspname = 'pg_catalog' AND t.typtype = 'b',
+       EXISTS (SELECT FROM pg_catalog.pg_collation l WHERE l.oid = b.attcollation AND NOT l.collisdeterministic)
 FROM based b JOIN pg_catalog.pg_type t ON t.oid = b.type JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
@@ -102,9 +103,11 @@ class PostgresqlTable(Database):
                 f"MasterTable.build, and use the copy."
             )
         columns, numbers = [], {}
-        for name, number, declared, modifier, is_built_in in connection.execute(_COLUMNS, {"oid": oid}).fetchall():
+        found = connection.execute(_COLUMNS, {"oid": oid}).fetchall()
+        for name, number, declared, modifier, is_built_in, folds in found:
             data_type, expression = arrow_type(name, declared if is_built_in else "", modifier)
-            columns.append(Column(name, data_type, expression, declared if is_built_in else f"a type {declared}"))
+            shown = declared if is_built_in else f"a type {declared}"
+            columns.append(Column(name, data_type, expression, shown, folds=folds))
             numbers[name] = number
         unique, indexed = False, True
         if all(name in numbers for name in address.key) and kind in "rpm":

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that read only, verify the server, and end what takes too long."""
+"""Connections to PostgreSQL that verify the server, end what takes too long, and read only unless told otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semistream.core.extras import require
 from semistream.store.database.address import DatabaseAddress
 from semistream.store.database.sessions import Fault
 
-require("psycopg", extra="postgresql", purpose="A master table in PostgreSQL")
+require("psycopg", extra="postgresql", purpose="A table in PostgreSQL")
 
 import psycopg  # noqa: E402
 
@@ -54,7 +54,7 @@ class TimedConnection(psycopg.Connection[Any]):
             return stop.value
 
 
-def connect(address: DatabaseAddress) -> TimedConnection:
+def connect(address: DatabaseAddress, *, read_only: bool = True) -> TimedConnection:
     """Return a new connection; the password comes from PGPASSWORD or from libpq's own file."""
     settings: dict[str, Any] = {
         "host": address.host,
@@ -64,7 +64,7 @@ def connect(address: DatabaseAddress) -> TimedConnection:
         "connect_timeout": max(1, math.ceil(address.connect_seconds)),
         "application_name": "semistream",
         "client_encoding": "UTF8",
-        "options": "-c default_transaction_read_only=on -c TimeZone=UTC -c jit=off",
+        "options": f"-c default_transaction_read_only={'on' if read_only else 'off'} -c TimeZone=UTC -c jit=off",
     }
     if address.user is not None:
         settings["user"] = address.user

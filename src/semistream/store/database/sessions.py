@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar, cast
 
 from semistream.core.durations import format_seconds
-from semistream.core.errors import MasterUnavailableError
+from semistream.core.errors import MasterUnavailableError, SemistreamError
 
 Result = TypeVar("Result")
 
@@ -42,8 +42,8 @@ class Fault:
 class Sessions:
     """Connections of one process to one server; an error during some work closes the connection it was done on.
 
-    Work only reads, so that it may be done again: after a fault that may pass, with pauses that grow and differ by
-    chance, until `retry_seconds` have gone by.
+    Work must be such that it may be done again, as what only reads is: after a fault that may pass it is, with pauses
+    that grow and differ by chance, until `retry_seconds` have gone by. Then `error` is raised.
     """
 
     def __init__(
@@ -52,7 +52,9 @@ class Sessions:
         connect: Callable[[], Any],
         understand: Callable[[Exception], Fault | None],
         retry_seconds: float,
+        error: type[SemistreamError] = MasterUnavailableError,
     ) -> None:
+        self._error = error
         self._server = server
         self._connect = connect
         self._understand = understand
@@ -65,7 +67,7 @@ class Sessions:
         """How often work was tried again."""
 
     def run(self, work: Callable[[Any], Result]) -> Result:
-        """Return what the work returns; MasterUnavailableError if the server cannot be made to answer."""
+        """Return what the work returns; an error if the server cannot be made to answer."""
         end = time.monotonic() + self._retry_seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:
@@ -73,11 +75,11 @@ class Sessions:
             if fault is None:
                 return cast(Result, result)
             if not fault.is_passing:
-                raise MasterUnavailableError(f"{self._server} {fault.reason}: {fault.advice}.") from None
+                raise self._error(f"{self._server} {fault.reason}: {fault.advice}.") from None
             wait = pause * self._random.uniform(0.5, 1.0)
             if time.monotonic() + wait > end:
                 tried = format_seconds(self._retry_seconds)
-                raise MasterUnavailableError(
+                raise self._error(
                     f"{self._server} {fault.reason}, even after {tried} of retries: {fault.advice}, then start again."
                 ) from None
             time.sleep(wait)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.budget import format_bytes
-from semistream.core.errors import KeyTypeError, RowTooLargeError
-from semistream.store.contract import Capabilities, MasterStore, PageSet
+from semistream.core.errors import RowTooLargeError
+from semistream.store.contract import PageSet
 from semistream.store.database.address import DatabaseAddress
-from semistream.store.database.contract import Database, Description, ResultTooLargeError
-from semistream.store.database.described_table import chosen_columns, key_codec, mean_row_bytes, sample
-from semistream.store.database.fences import FENCES, Fences
-from semistream.store.database.row_reader import DatabaseRowReader
-from semistream.store.found_rows import RowReader
+from semistream.store.database.contract import Column, Database, Description, ResultTooLargeError
+from semistream.store.database.described_table import check_codable, mean_row_bytes, sample
+from semistream.store.database.fences import Fences
+from semistream.store.database.moment_store import MomentStore
 from semistream.store.row_slices import RowSlices
 from semistream.store.rows_within import RowsWithin
 from semistream.store.sparse_index import SparseIndex
@@ -31,39 +29,21 @@ _MARGIN_BYTES = 1 << 20
 """A read may bring so much more than twice what was announced before it is refused."""
 
 
-class DatabaseStore(MasterStore):
-    """The rows of a table as they are when they are read; there are no versions, so `version` is a moment.
+class DatabaseStore(MomentStore):
+    """The rows of a table whose key has an order in its database.
 
     A page is a range of keys, and neighbouring pages are one query. What a page has in bytes is taken from a sample of
     rows: a read that brings far more is an error that names the option `row_bytes`.
     """
 
+    has_pages = True
+
     def __init__(
         self, database: Database, described: Description, address: DatabaseAddress, version: int, identity: str
     ) -> None:
-        self._database = database
-        self._address = address
-        self._identity = identity
-        self.max_age_seconds = address.cache_seconds
-        self._columns = described.columns
-        self.schema = described.schema
-        self.key = address.key
-        self._key = described.column(address.key[0])
-        self.codec = key_codec(described, address.key)
-        self.version = version
-        self.unique = described.unique
-        self.capabilities = Capabilities(snapshot=False)
-        known_by = (address, tuple((column.name, str(column.type)) for column in described.columns))
-        self._fences = FENCES.of(known_by, self._found_fences)
-        self.row_count = self._fences.row_count
-        self.page_count = len(self._fences.first_codes)
+        super().__init__(database, described, address, version, identity)
         self._starts = np.concatenate(([0], np.cumsum(self._fences.rows)))
         self._index = SparseIndex(self._fences.first_codes)
-
-    @property
-    def identity(self) -> str:
-        """The table and the moment."""
-        return self._identity
 
     @property
     def index_bytes(self) -> int:
@@ -116,23 +96,13 @@ class DatabaseStore(MasterStore):
 
         return RowSlices(codes[chosen], bounds, table, starts, counter, rows.nbytes)
 
-    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader:
-        """Return what asks for sets of keys, and only for these columns."""
-        return DatabaseRowReader(
-            self._database,
-            [self._key],
-            chosen_columns(self._columns, columns, self._address.table_name),
-            self.codec,
-            table_name=self._address.table_name,
-            max_bytes=max_bytes,
-            row_bytes=self._fences.row_bytes,
-            connections=self._address.connections,
-            rows_before=self._starts,
-        )
+    def _rows_before(self) -> Int64Array:
+        return self._starts
 
-    def close(self) -> None:
-        """Close connections that are not in use."""
-        self._database.close()
+    @property
+    def _ordered(self) -> Column:
+        """The only column of the key."""
+        return self._key[0]
 
     def _read(
         self, lows: Int64Array, highs: Int64Array, count: int, row_bytes: int
@@ -146,7 +116,7 @@ class DatabaseStore(MasterStore):
         announced = count * row_bytes
         limit = 2 * announced + _MARGIN_BYTES
         try:
-            rows = self._database.in_ranges(self._key, self._columns, lows, highs, _AS_SENT * limit)
+            rows = self._database.in_ranges(self._ordered, self._columns, lows, highs, _AS_SENT * limit)
             taken, needed = rows.nbytes, -(-rows.nbytes // max(1, rows.num_rows))
         except ResultTooLargeError as error:
             taken, needed = error.size_bytes, -(-error.size_bytes // max(1, count))
@@ -156,29 +126,23 @@ class DatabaseStore(MasterStore):
                 f"{format_bytes(announced)} were expected from a sample: give row_bytes={needed} or more in its "
                 f"address."
             )
-        codes = self._codes_of(rows.column(self.schema.get_field_index(self._key.name)))
+        codes = self._codes_of(rows.column(self.schema.get_field_index(self._ordered.name)))
         if (codes[1:] < codes[:-1]).any():
             order = np.argsort(codes, kind="stable")
             rows, codes = rows.take(pa.array(order)), codes[order]
         return rows, codes
 
     def _codes_of(self, keys: pa.Array) -> Int64Array:
-        encoded = self.codec.encode([keys])
-        if encoded.usable is not None:
-            raise KeyTypeError(
-                f"A key of the table {self._address.table_name!r} is above 2**63 - 1: make a view that casts it, "
-                f"and name the view."
-            )
-        return encoded.codes
+        return check_codable(keys, self._address.table_name).codes
 
     def _found_fences(self) -> Fences:
         began = time.monotonic()
-        ends = sample(self._database, self._key, self._columns, self._address.table_name)
-        self._codes_of(ends.column(self._key.name))  # so that a key that is too high is refused
+        ends = sample(self._database, self._ordered, self._columns, self._address.table_name)
+        self._codes_of(ends.column(self._ordered.name))  # so that a key that is too high is refused
         row_bytes = self._address.row_bytes or mean_row_bytes(ends)
         step = max(1, self._address.page_bytes // row_bytes)
-        count = self._database.row_count(self._key)
-        first_keys = self._database.every(self._key, step) if count else pa.array([], self._key.type)
+        count = self._database.row_count(self._ordered)
+        first_keys = self._database.every(self._ordered, step) if count else pa.array([], self._ordered.type)
         codes, firsts = np.unique(np.sort(self._codes_of(first_keys)), return_index=True)
         # The nth of these keys is that of row n times step; rows may have come or gone since they were counted.
         starts = firsts.astype(np.int64) * step

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import math
 import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -29,9 +30,9 @@ from semistream.store.places.tier_file import (
     MAX_USE,
     PRESENT,
     TierFile,
-    block_bytes,
     names_of_files,
     remove_files,
+    runs_of,
 )
 
 MIN_TIER_BYTES = 16_000_000
@@ -39,6 +40,9 @@ _LOCK_NAME = "lock"
 _LOCK_SECONDS, _LOCK_PAUSE_SECONDS = 2.0, 0.002
 _OVERHEAD_BYTES = 128
 """What the file system needs to know where a block is, generously."""
+_EVICTED_SHARE = 64
+_GOLDEN = (math.sqrt(5) - 1) / 2
+"""Multiples of it, without their whole parts, spread evenly, wherever one stops."""
 
 
 class DiskTier:
@@ -51,7 +55,10 @@ class DiskTier:
         self._by_identity: dict[str, TierFile] = {}
         self._threads = Lock()
         self._lock_file = -1
-        self._hand = ("", 0)
+        self._hands: dict[str, int] = {}
+        self._turn = 0.0
+        self.room = budget_bytes // BLOCK_BYTES
+        """How many more blocks there was room for when this process last looked."""
 
     @property
     def capacity(self) -> int:
@@ -78,18 +85,21 @@ class DiskTier:
             others = self._all_files()
             states = {name: self._settled(other) for name, other in others.items()}
             ours = states.get(file.name)
-            if ours is None:
+            if ours is None or not file.is_whole:
                 return 0  # somebody has removed it
             new = ours[blocks] == ABSENT
             room = self.capacity - sum(int(np.count_nonzero(each)) for each in states.values())
             wanted = int(np.count_nonzero(new & asked))
             if wanted > room:
-                room += self._evict(wanted - room, others, states)
+                # Some more than that: to look for blocks that may go takes longer than to write a few.
+                room += self._evict(max(wanted - room, self.capacity // _EVICTED_SHARE), others, states)
+                self._remove_empty(name for name, each in states.items() if name != file.name and not each.any())
             new &= asked | (np.cumsum(new & ~asked) <= room - wanted)
             chosen = np.flatnonzero(new)[: max(0, room)]
             self._write(file, blocks[chosen], [contents[index] for index in chosen.tolist()])
             fresh = blocks[chosen][asked[chosen]]
             file.count_use(fresh)
+            self.room = max(0, room - len(chosen))
             return len(chosen)
 
     def drop(self, file: TierFile, blocks: Int64Array) -> None:
@@ -99,15 +109,20 @@ class DiskTier:
                 file.empty(blocks)
 
     def used_bytes(self) -> int:
-        """Return what the folder takes on the disk."""
-        with os.scandir(self.folder) as entries:
-            return sum(512 * entry.stat(follow_symlinks=False).st_blocks for entry in entries)
+        """Return what the folder takes on the disk; nothing if somebody has just removed it."""
+        used = 0
+        with suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    used += 512 * entry.stat(follow_symlinks=False).st_blocks
+        return used
 
     def _write(self, file: TierFile, blocks: Int64Array, contents: Sequence[UInt8Array]) -> None:
         file.set_states(blocks, IN_DOUBT)
         try:
-            for block, content in zip(blocks.tolist(), contents, strict=True):
-                file.write_block(block, content[: block_bytes(file.size_bytes, block)])
+            for begin, end in runs_of(blocks):
+                content = np.concatenate(contents[begin:end]) if end - begin > 1 else contents[begin]
+                file.write_blocks(int(blocks[begin]), content)
         except OSError:
             # What was written counts as in doubt, if not even that can be undone now.
             file.empty(blocks)
@@ -125,40 +140,64 @@ class DiskTier:
     def _evict(self, count: int, others: dict[str, TierFile], states: dict[str, UInt8Array]) -> int:
         """Make so many blocks absent, if there are so many, and return how many.
 
-        A hand goes round all blocks; one that was used has its count lowered and stays, one that was not goes.
+        A hand goes round the blocks of each file; one that was used has its count lowered and stays, one that was not
+        goes. It does not go in the order of the blocks, and files take turns: whoever reads in that order would find
+        that the next blocks have just gone.
         """
-        names, (name, at) = sorted(others), self._hand
-        begin = next((index for index, each in enumerate(names) if each >= name), 0)
-        at = at if names and names[begin] == name else 0
         freed = 0
-        for turn in range((MAX_USE + 1) * len(names) + 1):
-            name = names[(begin + turn) % len(names)]
+        for name in self._in_turn(states) * (MAX_USE + 1):
             file, present = others[name], states[name]
+            at = self._hands.get(name, 0)
+            order = np.roll(scattered(len(present)), -at)
+            round_trip = order[present[order] == PRESENT]
             uses = file.uses()
-            found = np.flatnonzero((present[at:] == PRESENT) & (uses[at:] == 0))[: count - freed] + at
-            end = int(found[-1]) + 1 if len(found) == count - freed else len(present)
-            passed = uses[at:end]
-            file.set_uses(at, passed - (passed > 0))
-            file.empty(found)
-            present[found] = ABSENT
-            freed += len(found)
-            if freed == count:
-                self._hand = (name, end)
+            found = np.flatnonzero(uses[round_trip] == 0)[: count - freed]
+            is_enough = len(found) == count - freed
+            passed = round_trip[: found[-1] + 1] if is_enough else round_trip
+            gone = np.sort(round_trip[found])
+            uses[passed] -= uses[passed] > 0
+            file.set_uses(0, uses)
+            file.empty(gone)
+            present[gone] = ABSENT
+            freed += len(gone)
+            if is_enough:
+                self._hands[name] = (at + int(np.flatnonzero(order == passed[-1])[0]) + 1) % len(present)
                 break
-            at = 0
         return freed
 
+    def _in_turn(self, states: dict[str, UInt8Array]) -> list[str]:
+        """Return the names of all files, each coming first as often as it has blocks."""
+        names = sorted(states)
+        ends = np.cumsum([np.count_nonzero(states[name]) for name in names])
+        self._turn = (self._turn + _GOLDEN) % 1.0
+        first = int(np.searchsorted(ends, self._turn * ends[-1], side="right"))
+        return [*names[first:], *names[:first]]
+
     def _all_files(self) -> dict[str, TierFile]:
-        """Return all files in the folder, those of other processes too."""
-        for name in (names := names_of_files(self.folder)):
+        """Return all files in the folder, those of other processes too, after what belongs to nothing is gone."""
+        names, alone = names_of_files(self.folder)
+        for name in alone:
+            remove_files(self.folder, name)
+        for name in names:
             if name not in self._files or not self._files[name].is_whole:
                 try:
                     self._files[name] = TierFile.found(self.folder, name)
                 except (OSError, ValueError):
                     remove_files(self.folder, name)
-        for gone in set(self._files) - set(names):
-            del self._files[gone]
+        self._forget(set(self._files) - set(names))
         return {name: self._files[name] for name in names if name in self._files}
+
+    def _remove_empty(self, names: Iterable[str]) -> None:
+        """Remove files without blocks, whose maps take room: those of objects that are gone come to that in time."""
+        for name in (empty := set(names)):
+            remove_files(self.folder, name)
+        self._forget(empty)
+
+    def _forget(self, gone: Collection[str]) -> None:
+        """Let files go, so that they are closed once no thread reads them."""
+        self._files = {name: file for name, file in self._files.items() if name not in gone}
+        self._by_identity = {text: file for text, file in self._by_identity.items() if file.name not in gone}
+        self._hands = {name: at for name, at in self._hands.items() if name not in gone}
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -193,6 +232,16 @@ class DiskTier:
             # Somebody has removed the folder: whoever comes next must meet us there.
             os.close(self._lock_file)
             self._lock_file = -1
+
+
+@lru_cache(maxsize=8)
+def scattered(count: int) -> Int64Array:
+    """Return all numbers below one, in an order in which neighbours are far apart."""
+    step = max(1, round(_GOLDEN * count))
+    while math.gcd(step, count) > 1:
+        step += 1
+    order: Int64Array = np.arange(count, dtype=np.int64) * step % max(1, count)
+    return order
 
 
 def make_own_folder(folder: Path) -> None:

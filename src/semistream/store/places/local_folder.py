@@ -103,7 +103,7 @@ class LocalFolder(Place):
         """Return an open file."""
         return os.fdopen(files.open_to_read(self.folder / name), "rb")
 
-    def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
+    def put_new(self, name: str, content: bytes | memoryview, *, before: Callable[[], None] | None = None) -> bool:
         """Write a file, force it to the disk and link it to its name."""
         path = self.folder / name
         folder = path.parent

@@ -85,7 +85,7 @@ class ObjectClient:
         with self._told(shown):
             obstore.put(self._store, key, content, use_multipart=False)
 
-    def put_if_absent(self, key: str, shown: str, content: bytes) -> bool:
+    def put_if_absent(self, key: str, shown: str, content: bytes | memoryview) -> bool:
         """Put a small object unless there is one, and say whether it was put."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -102,19 +102,33 @@ class ObjectClient:
         import obstore
 
         size_bytes = os.fstat(descriptor).st_size
-        with io.FileIO(os.dup(descriptor), "rb") as file, self._told(shown):
-            file.seek(0)
-            if size_bytes <= _CHUNK_BYTES:
-                obstore.put(self._store, key, file.readall(), use_multipart=False)
-                return
-            obstore.put(
-                self._store,
-                key,
-                file,
-                use_multipart=True,
-                chunk_size=max(_CHUNK_BYTES, size_bytes // _MAX_CHUNKS),
-                max_concurrency=_CHUNKS_AT_ONCE,
-            )
+        if size_bytes > _CHUNK_BYTES:
+            self._upload_in_parts(key, shown, descriptor, size_bytes)
+            return
+        with _from_its_start(descriptor) as file, self._told(shown):
+            obstore.put(self._store, key, file.readall(), use_multipart=False)
+
+    def _upload_in_parts(self, key: str, shown: str, descriptor: int, size_bytes: int) -> None:
+        import obstore
+
+        try:
+            with _from_its_start(descriptor) as file, self._told(shown):
+                obstore.put(
+                    self._store,
+                    key,
+                    file,
+                    use_multipart=True,
+                    chunk_size=max(_CHUNK_BYTES, size_bytes // _MAX_CHUNKS),
+                    max_concurrency=_CHUNKS_AT_ONCE,
+                )
+        except FileNotFoundError:
+            # The store knows the parts no more: they may have become the object, and only the answer to that was lost.
+            found = self.status(key, shown)
+            if found is None or found.size_bytes != size_bytes:
+                raise StoreUnavailableError(
+                    f"The object store has lost what was sent for {shown}: check that nobody removes unfinished "
+                    f"uploads, and try again."
+                ) from None
 
     def delete(self, key: str, shown: str) -> None:
         """Delete an object; it does not matter if it is gone already."""
@@ -164,6 +178,13 @@ class ObjectClient:
         else:
             return
         raise told from None
+
+
+@contextmanager
+def _from_its_start(descriptor: int) -> Iterator[io.FileIO]:
+    with io.FileIO(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        yield file
 
 
 @lru_cache(maxsize=16)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import pairwise
-from threading import BoundedSemaphore, Lock
+from threading import Condition, Lock
 
 import numpy as np
 
@@ -15,12 +16,17 @@ from semistream.core.errors import CorruptTableError
 from semistream.core.measured_costs import MeasuredCosts
 from semistream.core.side_by_side import all_at_once
 from semistream.store.places.object_client import ObjectClient
-from semistream.store.places.place import MAX_SPAN_BYTES, TakeSpans, Traffic
+from semistream.store.places.place import TakeSpans, Traffic
 
-REQUEST_SECONDS, BYTES_PER_SECOND, IN_FLIGHT = 0.02, 200e6, 10
-"""What is assumed of a store until requests have been measured: latency, bandwidth, and how many overlap."""
-_GROUPS = 4
-"""So many calls of the library bring stretches at a time, each of them several."""
+REQUEST_SECONDS, BYTES_PER_SECOND = 0.02, 200e6
+"""What is assumed of a store until requests have been measured: latency and bandwidth."""
+_CALLS, _CALL_REQUESTS = 8, 10
+"""So many calls of the library bring stretches at a time; each sends so many requests at once, and returns when all of
+them are answered, so that a call with more would send the others late."""
+IN_FLIGHT = _CALLS * _CALL_REQUESTS
+_TRANSIT_BYTES = 4 << 20
+"""What may be on its way at a time: about as many bytes as such a store sends within its latency."""
+_CALL_BYTES = _TRANSIT_BYTES // _CALLS
 _MEASURED_REQUESTS = 2 * IN_FLIGHT
 """Fewer requests are under way all at once, and say little about what one more costs."""
 _PIECE_BYTES, _BLOCK_BYTES = 1 << 18, 3 << 18
@@ -30,12 +36,12 @@ _PIECE_BYTES, _BLOCK_BYTES = 1 << 18, 3 << 18
 class ObjectRanges:
     """Reads stretches of the objects at an address; may be used from several threads."""
 
-    transit_bytes = _GROUPS * MAX_SPAN_BYTES
+    transit_bytes = _TRANSIT_BYTES
 
     def __init__(self, client: ObjectClient, address: str, traffic: Traffic) -> None:
         self._client = client
         self._traffic = traffic
-        self._transit = BoundedSemaphore(_GROUPS)
+        self._transit = _Room(_TRANSIT_BYTES)
         self._counting = Lock()
         self._costs = _costs_of(address)
 
@@ -55,7 +61,8 @@ class ObjectRanges:
 
     def bring(self, key: str, shown: str, starts: Int64Array, ends: Int64Array, take: TakeSpans) -> None:
         """Get stretches by a few calls at a time, each of some stretches, and hand them over as they come."""
-        bounds = _group_bounds(ends - starts, MAX_SPAN_BYTES)
+        sizes = ends - starts
+        bounds = _call_bounds(sizes)
         groups = iter(list(pairwise(bounds)))
         failed = False
 
@@ -65,15 +72,15 @@ class ObjectRanges:
                 for begin, end in groups:
                     if failed:
                         return
-                    with self._transit:
+                    with self._transit.taken(int(sizes[begin:end].sum())):
                         take(begin, self._brought(key, shown, starts[begin:end], ends[begin:end]))
             except BaseException:
                 failed = True
                 raise
 
         began = time.perf_counter()
-        all_at_once([work] * min(_GROUPS, len(bounds) - 1))
-        self._count(len(starts), int((ends - starts).sum()), time.perf_counter() - began)
+        all_at_once([work] * min(_CALLS, len(bounds) - 1))
+        self._count(len(starts), int(sizes.sum()), time.perf_counter() - began)
 
     @property
     def gap_bytes(self) -> int:
@@ -111,15 +118,37 @@ def _in_pieces(extents: Int64Array) -> Int64Array:
     return np.array(pieces, dtype=np.int64)
 
 
-def _group_bounds(sizes: Int64Array, max_bytes: int) -> list[int]:
-    """Part stretches into groups of at most so many bytes, or of single ones: where each group starts, and the end."""
+def _call_bounds(sizes: Int64Array) -> list[int]:
+    """Part stretches into calls of the library, a long one into a call of its own: where each starts, and the end."""
     bounds, total = [0], 0
     for index, size in enumerate(sizes.tolist()):
-        if index > bounds[-1] and total + size > max_bytes:
+        if index > bounds[-1] and (total + size > _CALL_BYTES or index - bounds[-1] == _CALL_REQUESTS):
             bounds.append(index)
             total = 0
         total += size
     return [*bounds, len(sizes)] if len(sizes) else [0]
+
+
+class _Room:
+    """Bytes that may be taken together; who wants more than are free waits."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = self._free_bytes = size_bytes
+        self._changed = Condition()
+
+    @contextmanager
+    def taken(self, size_bytes: int) -> Iterator[None]:
+        """Hold so many bytes, or all of them if there are never so many."""
+        wanted = min(size_bytes, self._size_bytes)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free_bytes >= wanted)
+            self._free_bytes -= wanted
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free_bytes += wanted
+                self._changed.notify_all()
 
 
 @lru_cache(maxsize=64)

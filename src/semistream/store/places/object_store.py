@@ -8,6 +8,7 @@ count, and then looks for such a mark: of two that come at once at least one see
 from __future__ import annotations
 
 import errno
+import math
 import os
 import time
 import uuid
@@ -39,6 +40,8 @@ HINT_NAME, CONDEMNED = "newest", "condemned"
 _PUT_ATTEMPTS = 4
 _MAX_PROBES = 32
 _HEADS_AT_ONCE = 2
+_TOGETHER_SECONDS, _MARK_STAYS_SECONDS = 0.25, 1.0
+"""Two answers that came within so short a time count as one moment, because a mark stays longer than its object."""
 _newest_seen: dict[str, int] = {}
 """By place the highest number that this process has found, where the next search begins."""
 
@@ -62,6 +65,8 @@ class ObjectStore(Place):
         self._prefix = prefix.strip("/")
         self._client = ObjectClient(address.scheme, bucket)
         self._ranges = ObjectRanges(self._client, str(address), self.traffic)
+        self.removed_at = -math.inf
+        """When this place has last removed an object, by the monotonic clock."""
 
     def shown(self, name: str = "") -> str:
         """Return the address."""
@@ -142,7 +147,7 @@ class ObjectStore(Place):
         """Bring an object to a temporary file of this machine."""
         return self._client.download(self._key(name), self.shown(name))
 
-    def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
+    def put_new(self, name: str, content: bytes | memoryview, *, before: Callable[[], None] | None = None) -> bool:
         """Put an object on the condition that there is none; what became of a lost answer is read back."""
         if before is not None:
             before()
@@ -151,7 +156,7 @@ class ObjectStore(Place):
         except FileNotFoundError:
             return False
 
-    def put_or_found(self, name: str, content: bytes) -> bytes | None:
+    def put_or_found(self, name: str, content: bytes | memoryview) -> bytes | None:
         """Put an object on the condition that there is none; else return what is there, which may be our own.
 
         It is our own if the answer to an attempt was lost, which the library may have repeated by itself.
@@ -178,6 +183,7 @@ class ObjectStore(Place):
     def remove(self, name: str) -> None:
         """Delete an object."""
         self._client.delete(self._key(name), self.shown(name))
+        self.removed_at = time.monotonic()
 
     def remove_if_possible(self, name: str) -> None:
         """Delete an object, or leave it."""
@@ -268,8 +274,15 @@ class _Read(Lease):
         return self._content
 
     def still_there(self) -> bool:
-        # In this order: a mark is removed only after its object.
-        return not self._place.is_condemned(self._name) and self._place.status(self._name) is not None
+        began = time.monotonic()
+        is_condemned, status = side_by_side(
+            lambda: self._place.is_condemned(self._name), lambda: self._place.status(self._name)
+        )
+        if is_condemned or status is None:
+            return False
+        # An object that was there when it was asked for, before its mark was looked for, may have gone together with
+        # its mark in between, but not within a moment. Otherwise it is asked for again, now that there is no mark.
+        return time.monotonic() - began <= _TOGETHER_SECONDS or self._place.status(self._name) is not None
 
     def release(self) -> None:
         pass
@@ -278,10 +291,16 @@ class _Read(Lease):
 class _Mark(Held):
     def __init__(self, place: ObjectStore, mark: str) -> None:
         self._place = place
-        self._mark = mark
+        self._mark: str | None = mark
 
     def release(self) -> None:
-        self._place.remove_if_possible(self._mark)
+        if self._mark is not None:
+            # What was removed under its protection must have been gone for a while: see `_Read.still_there`.
+            time.sleep(max(0.0, self._place.removed_at + _MARK_STAYS_SECONDS - time.monotonic()))
+            mark, self._mark = self._mark, None
+            removed_at = self._place.removed_at
+            self._place.remove_if_possible(mark)
+            self._place.removed_at = removed_at  # marks protect nobody
 
 
 class _Racing(WriterTurn):

@@ -208,10 +208,10 @@ class Place(ABC):
         """Return an object as a file that is read from its beginning."""
 
     @abstractmethod
-    def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
+    def put_new(self, name: str, content: bytes | memoryview, *, before: Callable[[], None] | None = None) -> bool:
         """Put a complete object for good if its name is free, and say whether it was; `before` comes just before."""
 
-    def put_or_found(self, name: str, content: bytes) -> bytes | None:
+    def put_or_found(self, name: str, content: bytes | memoryview) -> bytes | None:
         """Put a complete object if its name is free; else return what is there, FileNotFoundError if that has gone."""
         return None if self.put_new(name, content) else self.read(name)
 
@@ -272,6 +272,11 @@ class Place(ABC):
 
     def expect(self, name: str, extents: Int64Array) -> None:  # noqa: B027
         """Be told which stretches will be read soon, each as in `read_ranges`; a place may bring them nearer."""
+
+    @property
+    def max_expected(self) -> int:
+        """How many stretches may be expected at a time, so that none has gone again when it is read."""
+        return NO_LIMIT
 
     def distrust(self, name: str, extents: Int64Array) -> bool:  # noqa: ARG002
         """Throw away copies of stretches that were found wrong; False if there are none, so that they stay wrong."""

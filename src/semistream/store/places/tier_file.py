@@ -15,8 +15,10 @@ import errno
 import hashlib
 import json
 import os
-from contextlib import suppress
+import weakref
+from contextlib import ExitStack, suppress
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,8 @@ import numpy as np
 from semistream.core import durable_files as files
 from semistream.core.arrays import Int64Array, UInt8Array
 
-BLOCK_BYTES = 1 << 16
-"""Small enough that single pages of a large table do not bring all of it, large enough that a map is small."""
+BLOCK_BYTES = 1 << 14
+"""A few pages, so that a tier too small for a table keeps what was asked for; large enough that a map is small."""
 ABSENT, IN_DOUBT, PRESENT = range(3)
 MAX_USE = 3
 _HEADER_BYTES = 4096
@@ -47,6 +49,8 @@ class TierFile:
         self._folder = folder
         self._map = map_file
         self._blocks = blocks_file
+        # Not before the last thread is done with them: their numbers could be those of other files by then.
+        weakref.finalize(self, _close, map_file, blocks_file).atexit = False
 
     @classmethod
     def made(cls, folder: Path, identity: str, size_bytes: int) -> TierFile:
@@ -59,8 +63,6 @@ class TierFile:
             found = None
         if found is not None and found.size_bytes == size_bytes:
             return found
-        if found is not None:
-            found.close()
         remove_files(folder, name)
         blocks_file = files.open_new(folder / (name + _BLOCKS))
         try:
@@ -70,37 +72,25 @@ class TierFile:
             files.close(blocks_file)
             raise
         made = cls(folder, name, size_bytes, map_file, blocks_file)
-        try:
-            # The header comes last: what lacks it is begun anew.
-            files.write_all_at(map_file, bytes(2 * made.block_count), _HEADER_BYTES)
-            files.write_all_at(map_file, header.ljust(_HEADER_BYTES, b"\0"), 0)
-        except BaseException:
-            made.close()
-            raise
+        # The header comes last: what lacks it is begun anew.
+        files.write_all_at(map_file, bytes(2 * made.block_count), _HEADER_BYTES)
+        files.write_all_at(map_file, header.ljust(_HEADER_BYTES, b"\0"), 0)
         return made
 
     @classmethod
     def found(cls, folder: Path, name: str) -> TierFile:
         """Open the files of a name; OSError or ValueError if they do not belong together."""
-        map_file = os.open(folder / (name + _MAP), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        blocks_file = -1
-        try:
-            header: Any = json.loads(os.pread(map_file, _HEADER_BYTES, 0).rstrip(b"\0") or b"null")
-            if not isinstance(header, dict) or header.get("magic") != _MAGIC:
-                raise ValueError("no header")
-            size_bytes = header.get("size_bytes")
-            if not isinstance(size_bytes, int) or header.get("block_bytes") != BLOCK_BYTES:
-                raise ValueError("another format")
-            blocks_file = os.open(folder / (name + _BLOCKS), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-            made = cls(folder, name, size_bytes, map_file, blocks_file)
-            if not made.is_whole:
-                raise ValueError("a file was cut short")
-        except BaseException:
-            os.close(map_file)
-            if blocks_file >= 0:
-                os.close(blocks_file)
-            raise
-        return made
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        with ExitStack() as opened:
+            map_file = os.open(folder / (name + _MAP), flags)
+            opened.callback(_close, map_file)
+            size_bytes = _size_in_header(os.pread(map_file, _HEADER_BYTES, 0))
+            blocks_file = os.open(folder / (name + _BLOCKS), flags)
+            opened.pop_all()
+        found = cls(folder, name, size_bytes, map_file, blocks_file)
+        if not found.is_whole:
+            raise ValueError("a file was cut short")
+        return found
 
     @property
     def is_whole(self) -> bool:
@@ -150,17 +140,15 @@ class TierFile:
             for offset, length, position in extents.tolist()
         ]
 
-    def write_block(self, block: int, content: UInt8Array) -> None:
-        """Write the bytes of a block, which must be in doubt."""
-        files.write_all_at(self._blocks, _view(content), block * BLOCK_BYTES)
+    def write_blocks(self, first: int, content: UInt8Array) -> None:
+        """Write the bytes of a block and of those after it, which must be in doubt."""
+        offset = first * BLOCK_BYTES
+        files.write_all_at(self._blocks, _view(content[: self.size_bytes - offset]), offset)
 
     def punch(self, blocks: Int64Array) -> None:
         """Free what ascending blocks take on the disk; they must be in doubt."""
-        if not len(blocks):
-            return
-        breaks = np.flatnonzero(np.diff(blocks) != 1) + 1
-        for run in np.split(blocks, breaks):
-            _punch_hole(self._blocks, int(run[0]) * BLOCK_BYTES, len(run) * BLOCK_BYTES)
+        for begin, end in runs_of(blocks):
+            _punch_hole(self._blocks, int(blocks[begin]) * BLOCK_BYTES, (end - begin) * BLOCK_BYTES)
 
     def empty(self, blocks: Int64Array) -> None:
         """Make ascending blocks absent; needs the lock."""
@@ -168,21 +156,17 @@ class TierFile:
         self.punch(blocks)
         self.set_states(blocks, ABSENT)
 
-    def close(self) -> None:
-        """Close both files."""
-        for descriptor in (self._map, self._blocks):
-            with suppress(OSError):
-                files.close(descriptor)
-
     def _read_map(self, part: int) -> UInt8Array:
         content: UInt8Array = np.zeros(self.block_count, dtype=np.uint8)
         files.read_into(self._map, _view(content), _HEADER_BYTES + part * self.block_count)
         return content
 
 
-def names_of_files(folder: Path) -> list[str]:
-    """Return the names of all pairs of files in a folder, sorted."""
-    return sorted(name.removesuffix(_MAP) for name in files.names_in(folder) if name.endswith(_MAP))
+def names_of_files(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the names of all pairs of files in a folder, and those of blocks whose map is gone, both sorted."""
+    found = files.names_in(folder)
+    maps, blocks = ({name.removesuffix(end) for name in found if name.endswith(end)} for end in (_MAP, _BLOCKS))
+    return sorted(maps), sorted(blocks - maps)
 
 
 def remove_files(folder: Path, name: str) -> None:
@@ -192,9 +176,32 @@ def remove_files(folder: Path, name: str) -> None:
             (folder / (name + suffix)).unlink()
 
 
-def block_bytes(size_bytes: int, block: int) -> int:
-    """Return how many bytes a block of an object has."""
-    return min(BLOCK_BYTES, size_bytes - block * BLOCK_BYTES)
+def _size_in_header(content: bytes) -> int:
+    """Return how large the object is; ValueError if this is no header of ours."""
+    try:
+        header: Any = json.loads(content.rstrip(b"\0") or b"null")
+    except RecursionError:
+        raise ValueError("no header") from None
+    if not isinstance(header, dict) or header.get("magic") != _MAGIC:
+        raise ValueError("no header")
+    size_bytes = header.get("size_bytes")
+    if not isinstance(size_bytes, int) or header.get("block_bytes") != BLOCK_BYTES:
+        raise ValueError("another format")
+    return size_bytes
+
+
+def runs_of(blocks: Int64Array) -> list[tuple[int, int]]:
+    """Return where runs of neighbours in ascending blocks begin and end."""
+    if not len(blocks):
+        return []
+    breaks = (np.flatnonzero(np.diff(blocks) != 1) + 1).tolist()
+    return list(pairwise((0, *breaks, len(blocks))))
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        with suppress(OSError):
+            files.close(descriptor)
 
 
 def _view(content: Any) -> memoryview:

@@ -76,11 +76,11 @@ class WrappingPlace(Place):
         """Read an object inside from its beginning."""
         return self.inside.stream(name)
 
-    def put_new(self, name: str, content: bytes, *, before: Callable[[], None] | None = None) -> bool:
+    def put_new(self, name: str, content: bytes | memoryview, *, before: Callable[[], None] | None = None) -> bool:
         """Put an object inside if its name is free."""
         return self.inside.put_new(name, content, before=before)
 
-    def put_or_found(self, name: str, content: bytes) -> bytes | None:
+    def put_or_found(self, name: str, content: bytes | memoryview) -> bytes | None:
         """Put an object inside, or return what is there."""
         return self.inside.put_or_found(name, content)
 
@@ -140,6 +140,11 @@ class WrappingPlace(Place):
     def expect(self, name: str, extents: Int64Array) -> None:
         """Tell the place inside what will be read."""
         self.inside.expect(name, extents)
+
+    @property
+    def max_expected(self) -> int:
+        """How many stretches the place inside can bring nearer."""
+        return self.inside.max_expected
 
     def distrust(self, name: str, extents: Int64Array) -> bool:
         """Let the place inside throw copies away."""

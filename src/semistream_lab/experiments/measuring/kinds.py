@@ -18,6 +18,7 @@ from semistream_lab.experiments.measuring import (
     pinned_part,
     service_rates,
     switching,
+    waiting_room,
 )
 from semistream_lab.experiments.point import Point, Row
 
@@ -34,6 +35,7 @@ _KINDS: dict[str, Callable[[Point], Row]] = {
     "join-phases": join_phases.run,
     "page-reads": page_reads.run,
     "switching": switching.run,
+    "waiting-room": waiting_room.run,
 }
 
 

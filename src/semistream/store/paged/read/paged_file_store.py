@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import CorruptTableError
-from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead
+from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead, SaysOfCodes
 from semistream.store.found_rows import RowReader
 from semistream.store.paged.format.page_columns import PageColumns
 from semistream.store.paged.format.row_layout import RowLayout
@@ -73,9 +73,9 @@ class PagedFileStore(MasterStore):
         """What tells this version from all others; stands in its manifest."""
         return self.manifest.identity
 
-    def unchanged_since(self, version: int, identity: str, codes: Int64Array) -> BoolArray:
-        """Say for each code whether it is on the same page as in another version; costs a read of that one's index."""
-        return unchanged_codes(self.place, self.manifest, self._entries, version, identity, codes)
+    def unchanged_since(self, version: int, identity: str) -> SaysOfCodes:
+        """Return what says of codes whether they are on the same page as in another version, whose index is read."""
+        return unchanged_codes(self.place, self.manifest, self._entries, version, identity)
 
     @property
     def entries(self) -> PageIndex:
@@ -140,6 +140,11 @@ class PagedFileStore(MasterStore):
             extents = np.zeros((len(pages), 3), dtype=np.int64)
             extents[:, 0], extents[:, 1] = entries.addresses[pages], entries.lengths[pages]
             self._files.expect(extents)
+
+    @property
+    def max_expected_pages(self) -> int:
+        """As many as the place can bring nearer."""
+        return self.place.max_expected
 
     @property
     def traffic(self) -> Traffic:

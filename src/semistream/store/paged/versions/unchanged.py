@@ -4,47 +4,70 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.errors import CorruptTableError, MasterNotFoundError
 from semistream.store.paged.versions import manifest as manifests
 from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.page_index import PageIndex, read_index
 from semistream.store.places.place import Place
-from semistream.store.sparse_index import SparseIndex
+
+
+class UnchangedCodes:
+    """Says of codes whether they are in one of some ranges; costs a search among the ends of ranges for each code."""
+
+    def __init__(self, ends: Int64Array, *, begins_within: bool) -> None:
+        self._ends = ends
+        self._begins_within = begins_within
+
+    def __call__(self, codes: Int64Array) -> BoolArray:
+        """Say for each code whether it is within."""
+        is_odd = (np.searchsorted(self._ends, codes, side="right") & 1).astype(np.bool_)
+        return ~is_odd if self._begins_within else is_odd
+
+
+_NO_ENDS = np.zeros(0, dtype=np.int64)
+_ALL = UnchangedCodes(_NO_ENDS, begins_within=True)
+_NONE = UnchangedCodes(_NO_ENDS, begins_within=False)
 
 
 def unchanged_codes(
-    place: Place, manifest: Manifest, entries: PageIndex, version: int, identity: str, codes: Int64Array
-) -> BoolArray:
-    """Say for each code whether its rows, or their absence, are the same in `version` as in the manifest's.
+    place: Place, manifest: Manifest, entries: PageIndex, version: int, identity: str
+) -> UnchangedCodes:
+    """Return what says of codes whether their rows, or their absence, are the same in `version` as in the manifest's.
 
     `identity` is that of the version, since a table that was removed and built again has the same numbers. Pages are
     immutable, so rows whose page is at the same place of the same file are the same. A page that lies among the copies
     of a compaction is the same, too, if it has the first code, the number of rows, the length and the checksum of the
     page that was there then. Of all others nothing is known, nor of any if the other version is gone or has other
-    columns. Costs a read of that version's index.
+    columns. Costs a read of that version's index, and a walk along both.
     """
     if identity == manifest.identity:
-        return np.ones(len(codes), dtype=np.bool_)
-    nothing = np.zeros(len(codes), dtype=np.bool_)
+        return _ALL
     try:
         other = manifests.load(place, version)
         if identity != other.identity:
-            return nothing
+            return _NONE
         other_entries = read_index(place, other)
     except (FileNotFoundError, MasterNotFoundError, CorruptTableError):
-        return nothing
+        return _NONE
     if not other.schema.equals(manifest.schema) or other.key != manifest.key:
-        return nothing
+        return _NONE
     if not len(other_entries) or not len(entries):
-        return nothing
-    then, now = (SparseIndex(pages.first_codes).locate(codes) for pages in (other_entries, entries))
-    at_same_place = _same_place(manifest, entries, other, other_entries, then, now)
-    return at_same_place | _same_copy(manifest, entries, other_entries, then, now)
+        return _NONE
+    # Between two neighbouring ones of these codes, each version has one page; below the first, each has its first.
+    begins = np.sort(np.concatenate([other_entries.first_codes, entries.first_codes]), kind="stable")
+    then, now = (
+        np.maximum(np.searchsorted(pages.first_codes, begins, side="right") - 1, 0)
+        for pages in (other_entries, entries)
+    )
+    then, now = np.append(0, then), np.append(0, now)
+    same = _same_place(manifest, entries, other, other_entries, then, now)
+    same |= _same_copy(manifest, entries, other_entries, then, now)
+    return UnchangedCodes(begins[same[1:] != same[:-1]], begins_within=bool(same[0]))
 
 
 def _same_place(
-    manifest: Manifest, entries: PageIndex, other: Manifest, other_entries: PageIndex, then: Int32Array, now: Int32Array
+    manifest: Manifest, entries: PageIndex, other: Manifest, other_entries: PageIndex, then: Int64Array, now: Int64Array
 ) -> BoolArray:
     places = {file.name: place for place, file in enumerate(manifest.files)}
     new_files = np.array([places.get(file.name, -1) for file in other.files], dtype=np.int64)
@@ -55,7 +78,7 @@ def _same_place(
 
 
 def _same_copy(
-    manifest: Manifest, entries: PageIndex, other_entries: PageIndex, then: Int32Array, now: Int32Array
+    manifest: Manifest, entries: PageIndex, other_entries: PageIndex, then: Int64Array, now: Int64Array
 ) -> BoolArray:
     starts = np.array([manifest.copied.get(file.name, file.size_bytes) for file in manifest.files], dtype=np.int64)
     same: BoolArray = (entries.offsets >= starts[entries.files])[now]

@@ -1,0 +1,1 @@
+"""The streams that a pipeline can start from, a kind a file."""
