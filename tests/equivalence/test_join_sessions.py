@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 from equivalence_runs import every_algorithm, every_how, time_limit
 
 from semistream.algorithms.registry import ALGORITHMS
+from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.output.output_plan import plan_output
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
 from semistream.joining import JoinSession
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
@@ -109,3 +112,21 @@ def test_hot_rows_of_one_cache_warm_another(store: MasterStore) -> None:
     joined = pa.Table.from_batches(batches, schema=new.plan.schema)
     assert_same_rows(joined_rows(joined), reference_join(sales, master(), on={"key": "key"}, how="left"))
     assert new.stats.cache_hits > 0.9 * (old.stats.cache_hits - new.stats.cache_hits)
+
+
+@pytest.mark.parametrize("algorithm", ["p-cachejoin", "op-cachejoin"])
+def test_a_slow_disk_phase_loses_no_row_at_the_end(
+    store: MasterStore, algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drain = WaitingTuples.drain
+
+    def drain_slowly(waiting: WaitingTuples, page_groups: Int64Array) -> Drained:
+        drained = drain(waiting, page_groups)
+        time.sleep(0.03)  # the queue is empty, and nothing is answered yet
+        return drained
+
+    monkeypatch.setattr(WaitingTuples, "drain", drain_slowly)
+    joining, sales = session(store, algorithm, "left"), stream(3, 5000)
+    with time_limit(60):
+        joined = pa.Table.from_batches(joining.run(sales.to_batches(max_chunksize=300)), schema=joining.plan.schema)
+    assert_same_rows(joined_rows(joined), reference_join(sales, master(), on={"key": "key"}, how="left"))

@@ -136,12 +136,13 @@ class DiskPhase:
         self._answer_from_pinned()
         self._runs.clear()
         page_groups = np.flatnonzero(self._waiting.counts)
+        self._finishing = self._waiting.count
         drained = self._waiting.drain(page_groups)
         if self._staying is not None:
             waiting_count = len(drained.codes)
             drained = self._staying.keep(page_groups, drained)
             self._waits.stay(waiting_count - len(drained.codes))
-        self._finishing = len(drained.codes)
+            self._finishing = len(drained.codes)
         demanded = self._reader.read_demanded(drained, self._finish_bytes, across=self._merges)
         while True:
             began = time.perf_counter()

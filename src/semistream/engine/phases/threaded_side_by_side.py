@@ -31,6 +31,8 @@ class ThreadedSideBySide:
         self._stopping = False
         self._input_over = False
         """No tuple will come any more; set by the stream phase for the disk phase, if that is to finish by demand."""
+        self._in_round = False
+        """Tuples may be out of the queue and not yet answered; set by the disk phase."""
         self._failure: BaseException | None = None
         if output is not None:
             output.at_room = handover.wake_up
@@ -48,7 +50,7 @@ class ThreadedSideBySide:
                 self._raise_failure()
                 with self._changed:
                     self._input_over = self._disk.finishes_by_demand and not stream.poll() and stream.is_ended
-                    if not self._has_tuples() and not stream.poll() and stream.is_ended:
+                    if not self._in_round and not self._has_tuples() and not stream.poll() and stream.is_ended:
                         break
                     if not stream.poll() or stream.note_full_rows():
                         self._changed.wait(_POLL_SECONDS)
@@ -83,6 +85,8 @@ class ThreadedSideBySide:
                     disk.read_beside(begins=not self._input_over)
         except BaseException as raised:
             self._failure = raised
+        finally:
+            self._in_round = False
             self._handover.wake_up()
 
     def _finish_by_demand(self) -> None:
@@ -93,8 +97,12 @@ class ThreadedSideBySide:
     def _wait_for_work(self, *, finishing: bool = False) -> bool:
         """Wait until there is something to do and the output has room; say whether to go on."""
         with self._changed:
+            self._in_round = finishing
+            if not self._in_round and not self._has_tuples():
+                self._changed.notify_all()
             while not (self._stopping or finishing or self._disk.is_loading or self._has_tuples()) or (
                 self._output is not None and self._output.is_overdue and not self._stopping
             ):
                 self._changed.wait(0.05)
-            return not self._stopping
+            self._in_round = not self._stopping
+            return self._in_round

@@ -136,6 +136,8 @@ def loaded(source: SourceDescription, reader: DataStreamReader, path: str | None
                 f"{source.where} format is {source.format!r}, which Spark does not know: correct it, or name the jars "
                 f'of its connector by "spark.jars.packages" in [spark].'
             ) from None
+        if isinstance(error, Py4JJavaError):
+            raise  # told as every error of Java
         raise InvalidSettingError(f"{source.where} cannot be opened: {first_sentence(error)}") from None
 
 
