@@ -11,7 +11,8 @@ from pathlib import Path
 from semistream.core.errors import InvalidSettingError
 from semistream.pipeline import places, secrets
 from semistream.pipeline.description import FILE_FORMATS, SinkDescription, SinkTopicDescription
-from semistream.pipeline.toml_table import TomlTable, flat_names, has_control_characters
+from semistream.pipeline.reading_options import options_of
+from semistream.pipeline.toml_table import TomlTable, has_control_characters
 from semistream.store.database.address import parse_address
 
 DATABASES = ("postgresql", "mysql")
@@ -147,24 +148,8 @@ def _read_schema(table: TomlTable, value: str) -> str | None:
 
 
 def _read_options(table: TomlTable, name: str) -> dict[str, str]:
-    values = table.value("options") if "options" in table else {}
-    if not isinstance(values, Mapping):
-        raise table.wrong("options", "must be a table, such as [sink.options]")
-    options: dict[str, str] = {}
-    for key, value in flat_names(values):
-        where = f"options.{key}"
+    def refused(key: str) -> str | None:
         reserved = _OURS.get(key.lower()) or ("give path" if key.lower() == "path" and name in _KEYS else None)
-        if reserved is not None:
-            raise table.wrong(where, f"cannot be set here: {reserved}")
-        secret = secrets.from_environment(value, f"[sink] {where}")
-        if secret is not None:
-            options[key] = secret
-        elif secrets.names_a_secret(key):
-            raise table.wrong(where, 'is a secret: put it in an environment variable and write {env = "NAME"} here')
-        elif isinstance(value, bool):
-            options[key] = str(value).lower()
-        elif isinstance(value, str | int | float):
-            options[key] = str(value)  # with control characters: a separator may be one
-        else:
-            raise table.wrong(where, "must be a string, a number, true or false")
-    return options
+        return None if reserved is None else f"cannot be set here: {reserved}"
+
+    return options_of(table, refused)

@@ -16,10 +16,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from semistream.core.errors import InvalidSettingError
-from semistream.pipeline import places, secrets
+from semistream.pipeline import places
 from semistream.pipeline.description import SourceDescription
 from semistream.pipeline.failures import first_sentence
-from semistream.pipeline.toml_table import TomlTable, flat_names, suggestion
+from semistream.pipeline.reading_options import options_of
+from semistream.pipeline.toml_table import TomlTable, suggestion
 from semistream.pipeline.written_schema import OWN_PREFIX
 
 
@@ -86,25 +87,13 @@ def read_options(
     table: TomlTable, format_name: str, known: Sequence[str] | None, required: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return the options of a format; `known` are those that it takes, None if only Spark knows them."""
-    values = table.value("options") if "options" in table else {}
-    if not isinstance(values, dict):
-        raise table.wrong("options", "must be a table, such as [source.options]")
-    options: dict[str, str] = {}
-    for key, value in flat_names(values):
-        where = f"options.{key}"
-        if known is not None and key not in known:
-            raise table.wrong(where, f"is not an option of {format_name!r}: {suggestion(key, known)}")
-        secret = secrets.from_environment(value, f"{table.name} {where}")
-        if secret is not None:
-            options[key] = secret
-        elif secrets.names_a_secret(key):
-            raise table.wrong(where, 'is a secret: put it in an environment variable and write {env = "NAME"} here')
-        elif isinstance(value, bool):
-            options[key] = str(value).lower()
-        elif isinstance(value, str | int | float):
-            options[key] = str(value)  # with control characters: a separator may be one
-        else:
-            raise table.wrong(where, "must be a string, a number, true or false")
+
+    def refused(key: str) -> str | None:
+        if known is None or key in known:
+            return None
+        return f"is not an option of {format_name!r}: {suggestion(key, known)}"
+
+    options = options_of(table, refused)
     for key in required:
         if key not in options:
             raise table.wrong(f"options.{key}", f"is missing: the format {format_name!r} needs it")
