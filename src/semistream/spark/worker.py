@@ -202,7 +202,24 @@ class Worker:
     ) -> tuple[HeldJoin, Session]:
         """Return the join of a request with a version of its table, with its caches as they are."""
         self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
-        held, store = self._held(request, table, version)
+        return self._used(*self._held(request, table, version), request, row_bytes)
+
+    def join_as_before(self, request: JoinRequest, row_bytes: float) -> tuple[HeldJoin, Session] | None:
+        """Return the join of a request with the version of its table that it was used with last, if there is one."""
+        for verify in (False, True):
+            held = self._joins.get(request.kind(verify=verify))
+            if held is not None and held.store is not None:
+                try:
+                    check_drift(request, held.store)
+                except SchemaDriftError:
+                    return None
+                self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
+                return self._used(held, held.store, request, row_bytes)
+        return None
+
+    def _used(
+        self, held: HeldJoin, store: MasterStore, request: JoinRequest, row_bytes: float
+    ) -> tuple[HeldJoin, Session]:
         held.used = time.monotonic()
         while True:
             memory_bytes = min(request.memory_bytes, self._memory_bytes // len(self._joins))

@@ -242,6 +242,11 @@ class StoredTable(ABC):
         return self.current_version() if version is None else version
 
     @property
+    def pins_take_long(self) -> bool:
+        """Whether a pin takes so long that something else should be done meanwhile, as over a network."""
+        return False
+
+    @property
     def saved_rows(self) -> SavedRows | None:
         """Where workers save the rows they have cached for workers that start later; None if they save none."""
         return None

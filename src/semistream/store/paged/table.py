@@ -40,6 +40,11 @@ class PagedTable(StoredTable):
         return pinned
 
     @property
+    def pins_take_long(self) -> bool:
+        """Whether the place is far away."""
+        return not self.place.promises.lists_cheaply
+
+    @property
     def saved_rows(self) -> SavedRows:
         """A folder inside that of the table, so that cached rows go where the table goes."""
         return SavedInPlace(self.place, HOT_NAME)

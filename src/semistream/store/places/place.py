@@ -212,7 +212,10 @@ class Place(ABC):
         """Put a complete object for good if its name is free, and say whether it was; `before` comes just before."""
 
     def put_or_found(self, name: str, content: bytes | memoryview) -> bytes | None:
-        """Put a complete object if its name is free; else return what is there, FileNotFoundError if that has gone."""
+        """Put a complete object if its name is free; else return what is there, FileNotFoundError if that has gone.
+
+        For names that several are likely to put at about the same time.
+        """
         return None if self.put_new(name, content) else self.read(name)
 
     @abstractmethod
@@ -246,6 +249,12 @@ class Place(ABC):
     @abstractmethod
     def taken_alone(self, name: str) -> Held | None:
         """Begin to remove an object; None if somebody holds it."""
+
+    def wait_for_holders(self) -> None:  # noqa: B027
+        """Wait until those who found an object before it was taken alone have put what makes it count.
+
+        Must be called between `taken_alone` and a look at what they put.
+        """
 
     @abstractmethod
     def turn(self) -> WriterTurn:

@@ -116,6 +116,10 @@ class WrappingPlace(Place):
         """Begin to remove an object inside."""
         return self.inside.taken_alone(name)
 
+    def wait_for_holders(self) -> None:
+        """Wait inside."""
+        self.inside.wait_for_holders()
+
     def turn(self) -> WriterTurn:
         """Return the right to write inside."""
         return self.inside.turn()
