@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from threading import Lock, Thread
 from typing import Any, BinaryIO
 
 from semistream.core.arrays import Int64Array, UInt8Array
@@ -46,6 +47,8 @@ _NEWEST_SECONDS, _HOLDERS_SECONDS = 0.5, 1.0
 """What was put within so short a time after an object was seen to be the newest counts without another look, because
 nobody removes the newest, and whoever marks an object waits for longer before he looks at what was put."""
 _RACE_SECONDS = 0.005
+_sending: set[str] = set()
+_sending_lock = Lock()
 _newest_seen: dict[str, int] = {}
 """By place the highest number that this process has found, where the next search begins."""
 
@@ -203,6 +206,30 @@ class ObjectStore(Place):
         with SpooledRows() as rows:
             write(rows)
             self._client.upload(self._key(name), self.shown(name), rows.spool.descriptor)
+
+    def replace_soon(self, name: str, write: Callable[[NewRows], None]) -> None:
+        """Write to a temporary file now, and put that in a thread; do nothing while the last one is on its way."""
+        with _sending_lock:
+            if self.shown(name) in _sending:
+                return
+            _sending.add(self.shown(name))
+
+        def send() -> None:
+            try:
+                with rows, suppress(OSError, SemistreamError):
+                    self._client.upload(self._key(name), self.shown(name), rows.spool.descriptor)
+            finally:
+                _sending.discard(self.shown(name))
+
+        rows = SpooledRows()
+        try:
+            write(rows)
+            Thread(target=send, name="semistream-save", daemon=True).start()
+        except BaseException as error:
+            rows.spool.close()
+            _sending.discard(self.shown(name))
+            if not isinstance(error, OSError | SemistreamError):
+                raise
 
     def remove(self, name: str) -> None:
         """Delete an object."""

@@ -17,6 +17,7 @@ from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.checking import TOO_SHORT, checked_codes
 from semistream.store.paged.read.data_reads import DataReads
 from semistream.store.paged.read.descriptor_reads import DescriptorReads
+from semistream.store.paged.read.far_pages import FarPages
 from semistream.store.paged.read.page_names import PageNames
 from semistream.store.paged.read.page_set import FilePages
 from semistream.store.paged.read.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
@@ -160,13 +161,13 @@ class PagedFileStore(MasterStore):
         placed = self._placed(first_pages, last_pages)
         return PreparedRead(len(placed.memory), partial(self._fetched, placed))
 
-    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
+    def row_reader(self, columns: Sequence[str], max_bytes: int, read_bytes: int = 1 << 20) -> RowReader | None:
         """Return what copies rows out of pages in one loop.
 
         None if a column is nested, or compiled loops cannot read the files of the table.
         """
         gathering, opened = self._columns.gathering(columns), self._files
-        if gathering is None or not isinstance(opened, DescriptorReads) or not opened.serves_loops:
+        if gathering is None or opened is None or (isinstance(opened, DescriptorReads) and not opened.serves_loops):
             return None
 
         def raise_fault(page: int) -> None:
@@ -179,7 +180,8 @@ class PagedFileStore(MasterStore):
             self.layout.code_bytes,
             gathering,
             max_bytes,
-            files=opened,
+            files=opened if isinstance(opened, DescriptorReads) else None,
+            far=FarPages(opened, self._entries, read_bytes) if isinstance(opened, RangeReads) else None,
             raise_fault=raise_fault,
         )
 
