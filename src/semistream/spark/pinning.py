@@ -10,7 +10,7 @@ from threading import Thread
 import pyarrow as pa
 from pyspark import TaskContext
 
-from semistream.store.contract import StoredTable
+from semistream.store.contract import MasterStore, StoredTable
 
 _REMEMBERED_BYTES = 4_000_000
 """So much input is taken at most before the version must be certain."""
@@ -53,14 +53,16 @@ class Pin:
 
 
 class PinOnItsWay:
-    """A version that is being found out in a thread."""
+    """A version that is being found out in a thread, and opened there if `opens` says so."""
 
-    def __init__(self, pin: Pin, table: StoredTable) -> None:
+    def __init__(self, pin: Pin, table: StoredTable, *, opens: bool) -> None:
         owner, batch = pin.owner_and_batch()
         self._pin = Pin(pin.version, owner, batch)
         self._table = table
         self._found: tuple[int, str] | None = None
         self._error: BaseException | None = None
+        self._opens = opens
+        self.opened: MasterStore | None = None
         self._thread = Thread(target=self._find, name="semistream-pin", daemon=True)
         self._thread.start()
 
@@ -76,6 +78,8 @@ class PinOnItsWay:
         try:
             version, _, _ = self._pin.resolve(self._table)
             self._found = version, self._table.identity(version)
+            if self._opens:
+                self.opened = self._table.open(version)
         except BaseException as error:
             self._error = error
 

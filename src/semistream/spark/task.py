@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from semistream.core.compile import load_compiler
 from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
 from semistream.engine.output.output import DeadLetters
@@ -116,15 +117,18 @@ class EnrichTask:
         request, row_bytes = self.request(first.schema), typical_row_bytes(first, self.memory_bytes)
         table = table_at(self.table, disk_bytes=self.disk_bytes)
         if self.order == "input" and self.pin.takes_long(table):
-            on_its_way = PinOnItsWay(self.pin, table)
+            on_its_way = PinOnItsWay(self.pin, table, opens=not WORKER.has_joined(request))
             before = WORKER.join_as_before(request, row_bytes)
             run = self._run_if_certain(*before, arriving, on_its_way) if before is not None else None
             if run is not None:
                 return run
+            load_compiler()
             version, _ = on_its_way.found()
+            opened = on_its_way.opened
         else:
             version, _, _ = self.pin.resolve(table)
-        return self._run(*WORKER.join_for(request, table, version, row_bytes), arriving, version)
+            opened = None
+        return self._run(*WORKER.join_for(request, table, version, row_bytes, opened), arriving, version)
 
     def _run_if_certain(
         self, held: HeldJoin, session: Session, arriving: RememberedInput, on_its_way: PinOnItsWay

@@ -145,8 +145,13 @@ class ObjectStore(Place):
         if len(wanted) > _HEADS_AT_ONCE:
             listed = self._listed("")[0]
             return {name: listed[name] for name in wanted if name in listed}
-        known = ((name, self.status(name)) for name in wanted)
-        return {name: status for name, status in known if status is not None}
+        found: tuple[ObjectStatus | None, ...]
+        if len(wanted) == _HEADS_AT_ONCE:
+            first, second = wanted
+            found = side_by_side(lambda: self.status(first), lambda: self.status(second))
+        else:
+            found = tuple(self.status(name) for name in wanted)
+        return {name: status for name, status in zip(wanted, found, strict=True) if status is not None}
 
     def read(self, name: str, *, max_bytes: int = NO_LIMIT) -> bytes:
         """Get an object."""

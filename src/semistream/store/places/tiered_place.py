@@ -22,6 +22,8 @@ _PAUSE_SECONDS = 60.0
 
 _UNIT = 2
 """So many neighbouring blocks come together while there is room for them."""
+_MAX_WITH_NEIGHBOURS = (16 << 20) // BLOCK_BYTES
+"""More blocks than that come without their neighbours: in a first micro-batch somebody waits for all of them."""
 _KEPT_BYTES = MAX_SPAN_BYTES
 """So many bytes are gathered before they are kept together, because only one process can do that at a time."""
 _ADMITTED_SHARE = 1 / 16
@@ -197,7 +199,7 @@ class TieredPlace(WrappingPlace):
     def _fetch(self, name: str, file: TierFile, needed: Int64Array, extents: Int64Array, memory: UInt8Array) -> None:
         """Fetch blocks, near ones and what is between them by one request, keep them, and fill stretches from them."""
         wanted = needed
-        if self._tier.room >= _UNIT * len(needed):
+        if _UNIT * len(needed) <= min(self._tier.room, _MAX_WITH_NEIGHBOURS):
             # There is room for their neighbours, so that the next ones need fewer requests.
             units = np.unique(needed // _UNIT)
             wanted = np.repeat(units * _UNIT, _UNIT) + np.tile(np.arange(_UNIT), len(units))
