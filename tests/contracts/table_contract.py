@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from functools import partial
 from pathlib import Path
@@ -86,6 +87,9 @@ class TableContract(ABC):
             return
         for content in (b"first rows", b"other rows"):
             saved.replace("some.rows", partial(_write_twice, content))
+            deadline = time.monotonic() + 20
+            while saved.read("some.rows", 1000) != content and time.monotonic() < deadline:
+                time.sleep(0.02)
             assert saved.read("some.rows", 1000) == content
             assert saved.read("some.rows", len(content) - 1) == b""
         assert saved.read("other.rows", 1000) == b""

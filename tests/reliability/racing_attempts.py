@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1] / "spark"))
 
 from enrich_tasks import enrich_task, handed_over, run_task
 
-from semistream.spark.task import Pin
+from semistream.spark.pinning import Pin
 
 _ROWS = 2_000
 _SECONDS = 120.0

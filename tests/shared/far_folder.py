@@ -31,6 +31,7 @@ class FarFolder(LocalFolder):
         for offset, length, position in extents.tolist():
             memory[position : position + length] = content[offset : offset + length]
         self.traffic.remote_requests += len(extents)
+        self.traffic.remote_bytes += int(extents[:, 1].sum())
 
     def bring_spans(
         self, name: str, starts: Int64Array, ends: Int64Array, take: Callable[[int, Sequence[UInt8Array]], None]

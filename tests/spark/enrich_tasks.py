@@ -13,7 +13,8 @@ import pytest
 from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.master_table import MasterTable
 from semistream.spark import task as tasks
-from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.pinning import Pin
+from semistream.spark.task import EnrichTask
 from semistream.spark.worker import Order, Worker
 from semistream.store.address import Address
 

@@ -17,12 +17,13 @@ from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.joining.matched import with_matched
 from semistream.master_table import MasterTable
 from semistream.spark import task as tasks
+from semistream.spark.pinning import Pin
 from semistream.spark.room import run as runs
 from semistream.spark.room.room import Room
 from semistream.spark.room.source import RoomReader
 from semistream.spark.room.use import ROOM_COLUMNS
 from semistream.spark.room.visit import RoomUse
-from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.task import EnrichTask
 from semistream.spark.wide_plan import widened
 from semistream.spark.worker import Worker
 from semistream.store.address import Address

@@ -18,7 +18,7 @@ from table_without_snapshots import TableWithoutSnapshots
 
 from semistream.core.errors import BudgetTooSmallError, SchemaDriftError
 from semistream.master_table import MasterTable
-from semistream.spark.task import Pin
+from semistream.spark.pinning import Pin
 from semistream.spark.worker import Worker
 from semistream.testing import joined_rows, reference_join
 

@@ -32,6 +32,20 @@ def kernel(function: Function) -> Function:
         return cast(Function, compiler(function))
 
 
+def load_compiler() -> None:
+    """Load what all kernels need; the first kernel that is called does it otherwise, and it takes a while."""
+    _first_kernel()(0)
+
+
+@cache
+def _first_kernel() -> Callable[[int], int]:
+    return kernel(_same)
+
+
+def _same(number: int) -> int:
+    return number
+
+
 class _Compilations:
     """What has been compiled in this process and not been taken from the cache."""
 

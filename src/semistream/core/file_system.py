@@ -6,11 +6,25 @@ place. Pages that a join reads are not read through it but by a compiled loop (`
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+_SYNC_FILE_RANGE_WRITE = 2
+
+
+@cache
+def _sync_file_range() -> Any:
+    call = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if call is None:
+        return lambda *_: None
+    call.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    return call
 
 
 class System:
@@ -39,6 +53,10 @@ class System:
     def sync(self, descriptor: int) -> None:
         """Force a file, or the names in a directory, to the disk."""
         os.fsync(descriptor)
+
+    def begin_sync(self, descriptor: int, offset: int, count: int) -> None:
+        """Let the disk begin to write a part of a file, without waiting for it; a hint."""
+        _sync_file_range()(descriptor, offset, count, _SYNC_FILE_RANGE_WRITE)
 
     def link(self, existing: Path, new: Path) -> None:
         """Give a file a second name, which must not exist."""

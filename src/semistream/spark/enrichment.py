@@ -33,6 +33,7 @@ from semistream.spark.column_names import ColumnNames
 from semistream.spark.master_types import arrow_schema
 from semistream.spark.output_types import spark_type
 from semistream.spark.partitioning import Partitioning, partitioned
+from semistream.spark.pinning import Pin
 from semistream.spark.room.use import (
     ROOM_COLUMNS,
     checked_waiting,
@@ -43,7 +44,7 @@ from semistream.spark.room.use import (
 )
 from semistream.spark.room.visit import RoomUse
 from semistream.spark.statistics import METRIC_PREFIX, TASKS_FIELD
-from semistream.spark.task import EnrichTask, Pin
+from semistream.spark.task import EnrichTask
 from semistream.spark.unmatched_rows import checked_unmatched
 from semistream.spark.wide_plan import widened
 from semistream.spark.worker import Order

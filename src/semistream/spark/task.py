@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
+from semistream.core.compile import load_compiler
 from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
 from semistream.engine.output.output import DeadLetters
@@ -21,6 +20,7 @@ from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining.ordered_session import OrderedSession
 from semistream.joining.session import typical_row_bytes
 from semistream.spark.key_tally import KeyTally
+from semistream.spark.pinning import OtherVersionError, Pin, PinOnItsWay, RememberedInput, micro_batch
 from semistream.spark.refused_rows import ARRIVALS, RefusedRows
 from semistream.spark.room.room_file import SINCE, TRIES
 from semistream.spark.room.run import RoomRun
@@ -28,38 +28,9 @@ from semistream.spark.room.visit import RoomNumbers, RoomUse
 from semistream.spark.statistics import CACHE_SIZES, TaskStatistics
 from semistream.spark.task_clock import Stopwatch
 from semistream.spark.unmatched_rows import Unmatched, UnmatchedRowError
-from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order
+from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
 from semistream.store.address import Address
-from semistream.store.contract import StoredTable
 from semistream.store.tables import table_at
-
-
-@dataclass(frozen=True)
-class Pin:
-    """How tasks find the version of the master table: by the ids of the micro-batch, a name given, or not at all."""
-
-    version: int | None = None
-    """The version as of the plan, for a DataFrame that is no stream."""
-    owner: str | None = None
-    batch: int | None = None
-    wanted: bool = True
-
-    def resolve(self, table: StoredTable) -> tuple[int, str, int]:
-        """Return the version to read, the id of the query and the number of the batch."""
-        owner, batch = self.owner, self.batch
-        if owner is None or batch is None:
-            owner, batch = _micro_batch()
-        if owner and self.wanted:
-            return table.pin(owner, batch, self.version), owner, batch
-        if self.version is not None:
-            return self.version, owner, batch
-        if self.wanted:
-            warnings.warn(
-                "Spark gives no id of the micro-batch here, so the newest version of the master table is read: "
-                "pass pin=(name, batch_id) to enrich so that a replay gives the same rows.",
-                stacklevel=2,
-            )
-        return table.current_version(), owner, batch
 
 
 @dataclass(frozen=True)
@@ -115,36 +86,90 @@ class EnrichTask:
         if first is None:
             yield self.counted(JoinStats(), stopwatch, (*self.micro_batch(), 0), None, 0)
             return
-        table = table_at(self.table, disk_bytes=self.disk_bytes)
-        version, owner, batch_id = self.pin.resolve(table)
-        row_bytes = typical_row_bytes(first, self.memory_bytes)
-        held, session = WORKER.join_for(self.request(first.schema), table, version, row_bytes)
-        before = replace(session.stats)
+        arriving, arrived = RememberedInput(chain([first], stopwatch)), time.monotonic()
+        run = self._begun(first, arriving)
         latencies, rows_out, finished = Latencies(), 0, False
-        letters = DeadLetterFiles(self, owner, batch_id)
-        session.dead_letters = letters.refused
-        tally = self.tally()
-        if isinstance(session, OrderedSession):
-            session.unmatched = tally.count_unmatched if tally is not None else None
-        arriving: Iterator[pa.RecordBatch] = chain([first], stopwatch)
-        arrived = time.monotonic()
         try:
-            for rows in session.run(arriving if tally is None else tally.counting(arriving)):
-                leaving = self._matched(rows, letters) if self.flag_at is not None else rows
+            for rows in run.rows:
+                leaving = self._matched(rows, run.letters) if self.flag_at is not None else rows
                 rows_out += leaving.num_rows
                 latencies.add(time.monotonic() - arrived, leaving.num_rows)
                 with stopwatch.handing_on():
                     yield self.as_declared(leaving)
-            letters.commit()
+            run.letters.commit()
             finished = True
         finally:
             if not finished:
-                WORKER.drop(held)
-                letters.discard()
+                WORKER.drop(run.held)
+                run.letters.discard()
+        held = run.held
         WORKER.end_task(held)
-        counters = session.stats.since(before)
-        yield self.counted(counters, stopwatch, (owner, batch_id, version), held, rows_out, latencies, tally=tally)
+        told = (*self.pin.owner_and_batch(), run.version)
+        yield self.counted(run.counters(), stopwatch, told, held, rows_out, latencies, tally=run.tally)
         held.warmed_rows = 0
+
+    def _begun(self, first: pa.RecordBatch, arriving: RememberedInput) -> TaskRun:
+        """Begin the join; no row of it leaves before the version is certain.
+
+        Where it takes long to find the version, rows are looked up meanwhile in the one that this worker used last. If
+        it was another one after all, that is forgotten and done again.
+        """
+        request, row_bytes = self.request(first.schema), typical_row_bytes(first, self.memory_bytes)
+        table = table_at(self.table, disk_bytes=self.disk_bytes)
+        if self.order == "input" and self.pin.takes_long(table):
+            on_its_way = PinOnItsWay(self.pin, table, opens=not WORKER.has_joined(request))
+            before = WORKER.join_as_before(request, row_bytes)
+            run = self._run_if_certain(*before, arriving, on_its_way) if before is not None else None
+            if run is not None:
+                return run
+            load_compiler()
+            version, _ = on_its_way.found()
+            opened = on_its_way.opened
+        else:
+            version, _, _ = self.pin.resolve(table)
+            opened = None
+        return self._run(*WORKER.join_for(request, table, version, row_bytes, opened), arriving, version)
+
+    def _run_if_certain(
+        self, held: HeldJoin, session: Session, arriving: RememberedInput, on_its_way: PinOnItsWay
+    ) -> TaskRun | None:
+        """Begin a join while its version is being found out; None if it is another one."""
+
+        def make_certain() -> int:
+            version, identity = on_its_way.found()
+            if held.store is None or held.store.identity != identity:
+                raise OtherVersionError
+            arriving.forget()
+            return version
+
+        arriving.make_certain = make_certain
+        run = self._run(held, session, arriving, 0)
+        rows = run.rows
+        try:
+            found = next(rows, None)
+            run.version = make_certain()
+        except Exception as error:
+            run.letters.discard()
+            try:
+                make_certain()
+            except OtherVersionError:
+                arriving.from_the_beginning()
+                return None
+            finally:
+                if not isinstance(error, OtherVersionError):
+                    WORKER.drop(held)
+            raise
+        run.rows = rows if found is None else chain([found], rows)
+        return run
+
+    def _run(self, held: HeldJoin, session: Session, arriving: Iterator[pa.RecordBatch], version: int) -> TaskRun:
+        letters, tally = DeadLetterFiles(self, *self.pin.owner_and_batch()), self.tally()
+        session.dead_letters = letters.refused
+        if isinstance(session, OrderedSession):
+            session.unmatched = tally.count_unmatched if tally is not None else None
+        before = replace(session.stats)
+        rows = session.run(arriving if tally is None else tally.counting(arriving))
+        return TaskRun(held, session, version, letters, tally, before, rows)
 
     def request(self, stream: pa.Schema) -> JoinRequest:
         """Return what is asked of the worker for rows with these columns."""
@@ -242,7 +267,24 @@ class EnrichTask:
 
     def micro_batch(self) -> tuple[str, int]:
         """Return the id of the streaming query and the number of its micro-batch, or an empty text and -1."""
-        return _micro_batch()
+        return micro_batch()
+
+
+@dataclass
+class TaskRun:
+    """A run of a join over the rows of a task."""
+
+    held: HeldJoin
+    session: Session
+    version: int
+    letters: DeadLetterFiles
+    tally: KeyTally | None
+    before: JoinStats
+    rows: Iterator[pa.RecordBatch]
+
+    def counters(self) -> JoinStats:
+        """Return what the run has counted."""
+        return self.session.stats.since(self.before)
 
 
 class DeadLetterFiles:
@@ -291,13 +333,3 @@ def _as_streamed(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:
         for (from_master, index), planned in zip(plan.sources, plan.schema, strict=True)
     ]
     return replace(plan, schema=pa.schema(fields))
-
-
-def _micro_batch() -> tuple[str, int]:
-    """Return the id of the streaming query and the number of its micro-batch, or an empty text and -1."""
-    context = TaskContext.get()
-    if context is None:
-        return "", -1
-    owner = context.getLocalProperty("sql.streaming.queryId")
-    batch = context.getLocalProperty("streaming.sql.batchId")
-    return (owner, int(batch)) if owner and batch else ("", -1)

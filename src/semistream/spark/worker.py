@@ -198,11 +198,40 @@ class Worker:
         self._frozen = False
 
     def join_for(
-        self, request: JoinRequest, table: StoredTable, version: int, row_bytes: float
+        self,
+        request: JoinRequest,
+        table: StoredTable,
+        version: int,
+        row_bytes: float,
+        opened: MasterStore | None = None,
     ) -> tuple[HeldJoin, Session]:
-        """Return the join of a request with a version of its table, with its caches as they are."""
+        """Return the join of a request with a version of its table, which may be open, with its caches as they are."""
         self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
-        held, store = self._held(request, table, version)
+        return self._used(*self._held(request, table, version, opened), request, row_bytes)
+
+    def join_as_before(self, request: JoinRequest, row_bytes: float) -> tuple[HeldJoin, Session] | None:
+        """Return the join of a request with the version of its table that it was used with last, if there is one."""
+        for held in self._held_before(request):
+            assert held.store is not None
+            try:
+                check_drift(request, held.store)
+            except SchemaDriftError:
+                return None
+            self._memory_bytes = max(self._memory_bytes, request.memory_bytes)
+            return self._used(held, held.store, request, row_bytes)
+        return None
+
+    def has_joined(self, request: JoinRequest) -> bool:
+        """Say whether there is a join of a request with some version of its table."""
+        return bool(self._held_before(request))
+
+    def _held_before(self, request: JoinRequest) -> list[HeldJoin]:
+        of_kind = (self._joins.get(request.kind(verify=verify)) for verify in (False, True))
+        return [held for held in of_kind if held is not None and held.store is not None]
+
+    def _used(
+        self, held: HeldJoin, store: MasterStore, request: JoinRequest, row_bytes: float
+    ) -> tuple[HeldJoin, Session]:
         held.used = time.monotonic()
         while True:
             memory_bytes = min(request.memory_bytes, self._memory_bytes // len(self._joins))
@@ -236,13 +265,15 @@ class Worker:
             gc.freeze()
             self._frozen = True
 
-    def _held(self, request: JoinRequest, table: StoredTable, version: int) -> tuple[HeldJoin, MasterStore]:
+    def _held(
+        self, request: JoinRequest, table: StoredTable, version: int, opened: MasterStore | None
+    ) -> tuple[HeldJoin, MasterStore]:
         identity = table.identity(version)
         for verify in (False, True):
             join = self._joins.get(request.kind(verify=verify))
             if join is not None and join.store is not None and join.store.identity == identity:
                 return join, join.store
-        store = table.open(version)
+        store = opened if opened is not None else table.open(version)
         check_drift(request, store)
         kind = request.kind(verify=not store.codec.exact)
         held = self._joins.get(kind)

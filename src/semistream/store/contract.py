@@ -192,9 +192,15 @@ class MasterStore(ABC):
         size_bytes = self.ranges_bytes(first_pages, last_pages)
         return PreparedRead(size_bytes, partial(self.read, first_pages, last_pages))
 
-    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:  # noqa: ARG002
+    def row_reader(
+        self,
+        columns: Sequence[str],  # noqa: ARG002
+        max_bytes: int,  # noqa: ARG002
+        read_bytes: int = 1 << 20,  # noqa: ARG002
+    ) -> RowReader | None:
         """Return what looks up rows of these columns by code within about `max_bytes`, if the store has a quick way.
 
+        Pages that it has to hold for that take at most about `read_bytes`.
         None if rows must be found in the pages that `read` returns.
         """
         return None
@@ -240,6 +246,11 @@ class StoredTable(ABC):
         restart of the query may replay the batch. One without them has nothing to keep.
         """
         return self.current_version() if version is None else version
+
+    @property
+    def pins_take_long(self) -> bool:
+        """Whether a pin takes so long that something else should be done meanwhile, as over a network."""
+        return False
 
     @property
     def saved_rows(self) -> SavedRows | None:

@@ -24,4 +24,4 @@ class SavedRows(ABC):
 
     @abstractmethod
     def replace(self, name: str, write: Callable[[NewRows], None]) -> None:
-        """Put what `write` writes in the place of an object, all of it or nothing."""
+        """Put what `write` writes in the place of an object, all of it or nothing, perhaps a moment later."""

@@ -82,7 +82,7 @@ class ChunkLookUp:
         self._stats = stats
         self._largest_page_bytes = largest_page_bytes
         self._piece_bytes = piece_bytes
-        self._reader = store.row_reader(columns.names, found_bytes) or PageRowReader(
+        self._reader = store.row_reader(columns.names, found_bytes, read_bytes) or PageRowReader(
             store, columns.names, max_bytes=found_bytes, read_bytes=read_bytes
         )
         self._nothing = no_rows_found(columns)

@@ -51,7 +51,7 @@ class MomentStore(MasterStore):
         """The table and the moment."""
         return self._identity
 
-    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader:
+    def row_reader(self, columns: Sequence[str], max_bytes: int, read_bytes: int = 0) -> RowReader:  # noqa: ARG002
         """Return what asks for sets of keys, and only for these columns."""
         return DatabaseRowReader(
             self._database,

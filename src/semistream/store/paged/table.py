@@ -26,7 +26,9 @@ class PagedTable(StoredTable):
 
     def open(self, version: int | None = None, *, direct: bool = False) -> MasterStore:
         """Return a store that shows one version and keeps it from being vacuumed."""
-        return PagedFileStore(self.place, version=version, direct=direct)
+        pinned = self._pinned
+        known = pinned if pinned is not None and pinned.version == version and self.pins_take_long else None
+        return PagedFileStore(self.place, version=version, direct=direct, known=known)
 
     def identity(self, version: int) -> str:
         """Return the identity that stands in the manifest of a version."""
@@ -38,6 +40,11 @@ class PagedTable(StoredTable):
         """Return the version that a batch of a query is pinned to; the first caller pins it."""
         pinned, self._pinned = pins.pinned(self.place, owner, batch, version)
         return pinned
+
+    @property
+    def pins_take_long(self) -> bool:
+        """Whether the place is far away."""
+        return not self.place.promises.lists_cheaply
 
     @property
     def saved_rows(self) -> SavedRows:

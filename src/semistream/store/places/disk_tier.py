@@ -41,6 +41,8 @@ _LOCK_SECONDS, _LOCK_PAUSE_SECONDS = 2.0, 0.002
 _OVERHEAD_BYTES = 128
 """What the file system needs to know where a block is, generously."""
 _EVICTED_SHARE = 64
+_TOUCH_SECONDS, _UNUSED_SECONDS = 10.0, 60.0
+"""Whoever uses an object notes that so often; blocks of one that was not used for so long go before all others."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Multiples of it, without their whole parts, spread evenly, wherever one stops."""
 
@@ -57,8 +59,8 @@ class DiskTier:
         self._lock_file = -1
         self._hands: dict[str, int] = {}
         self._turn = 0.0
-        self.room = budget_bytes // BLOCK_BYTES
-        """How many more blocks there was room for when this process last looked."""
+        self._room = -1
+        self._touched: dict[str, float] = {}
 
     @property
     def capacity(self) -> int:
@@ -69,12 +71,30 @@ class DiskTier:
     def file(self, identity: str, size_bytes: int) -> TierFile:
         """Return the copies of an object."""
         known = self._by_identity.get(identity)
-        if known is not None and known.is_whole:
-            return known
-        with self._alone():
-            made = TierFile.made(self.folder, identity, size_bytes)
-            self._files[made.name] = self._by_identity[identity] = made
-            return made
+        if known is None or not known.is_whole:
+            with self._alone():
+                known = TierFile.made(self.folder, identity, size_bytes)
+                if not self._room:
+                    # A file that never gets a block takes room all the same.
+                    others = self._all_files()
+                    self._remove_empty(n for n, file in others.items() if n != known.name and not file.states().any())
+                self._files[known.name] = self._by_identity[identity] = known
+        now = time.monotonic()
+        if now - self._touched.get(known.name, -_TOUCH_SECONDS) >= _TOUCH_SECONDS:
+            self._touched[known.name] = now
+            known.touch()
+        return known
+
+    @property
+    def room(self) -> int:
+        """For how many more blocks there was room when this process last looked, without those that are in use.
+
+        0 if it is nearly full, because what is freed in advance for a few blocks is no room for many.
+        """
+        if self._room < 0:
+            with self._alone():
+                self._look(self._all_files())
+        return self._room
 
     def keep(self, file: TierFile, blocks: Int64Array, contents: Sequence[UInt8Array], asked: BoolArray) -> int:
         """Write ascending blocks that are not there, and return how many were written.
@@ -83,12 +103,11 @@ class DiskTier:
         """
         with self._alone():
             others = self._all_files()
-            states = {name: self._settled(other) for name, other in others.items()}
+            states, room = self._look(others)
             ours = states.get(file.name)
             if ours is None or not file.is_whole:
                 return 0  # somebody has removed it
             new = ours[blocks] == ABSENT
-            room = self.capacity - sum(int(np.count_nonzero(each)) for each in states.values())
             wanted = int(np.count_nonzero(new & asked))
             if wanted > room:
                 # Some more than that: to look for blocks that may go takes longer than to write a few.
@@ -99,8 +118,17 @@ class DiskTier:
             self._write(file, blocks[chosen], [contents[index] for index in chosen.tolist()])
             fresh = blocks[chosen][asked[chosen]]
             file.count_use(fresh)
-            self.room = max(0, room - len(chosen))
+            self._room = max(0, self._room - len(chosen))
             return len(chosen)
+
+    def _look(self, others: dict[str, TierFile]) -> tuple[dict[str, UInt8Array], int]:
+        """Return the states of all files, and how many more blocks there may be; nobody else writes now."""
+        states = {name: self._settled(other) for name, other in others.items()}
+        counts = {name: int(np.count_nonzero(each)) for name, each in states.items()}
+        room = self.capacity - sum(counts.values())
+        of_no_use = sum(count for name, count in counts.items() if others[name].untouched_seconds > _UNUSED_SECONDS)
+        self._room = max(0, room + of_no_use - self.capacity // (_EVICTED_SHARE // 2))
+        return states, room
 
     def drop(self, file: TierFile, blocks: Int64Array) -> None:
         """Throw ascending blocks away."""
@@ -145,7 +173,8 @@ class DiskTier:
         that the next blocks have just gone.
         """
         freed = 0
-        for name in self._in_turn(states) * (MAX_USE + 1):
+        unused = [name for name in states if others[name].untouched_seconds > _UNUSED_SECONDS]
+        for name in [*unused * (MAX_USE + 1), *self._in_turn(states) * (MAX_USE + 1)]:
             file, present = others[name], states[name]
             at = self._hands.get(name, 0)
             order = np.roll(scattered(len(present)), -at)

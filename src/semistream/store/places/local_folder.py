@@ -176,6 +176,9 @@ class LocalFolder(Place):
         return files.open_to_read(self.folder / name, direct=direct)
 
 
+_BEGUN_BYTES = 8 << 20
+
+
 class WrittenFile(NewObject):
     """A file that is written under its name."""
 
@@ -183,10 +186,15 @@ class WrittenFile(NewObject):
         self.path = path
         self.name = path.name
         self.descriptor = files.open_new(path)
+        self._written = self._begun = 0
 
     def write(self, data: bytes | memoryview) -> None:
-        """Write all bytes."""
+        """Write all bytes, and let the disk begin with them long before they are forced to it."""
         files.write_all(self.descriptor, data)
+        self._written += len(data)
+        if self._written - self._begun >= _BEGUN_BYTES:
+            files.begin_sync(self.descriptor, self._begun, self._written - self._begun)
+            self._begun = self._written
 
     def finish(self) -> None:
         """Force the file to the disk."""

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from threading import Lock, Thread
 from typing import Any, BinaryIO
 
 from semistream.core.arrays import Int64Array, UInt8Array
@@ -42,6 +43,12 @@ _MAX_PROBES = 32
 _HEADS_AT_ONCE = 2
 _TOGETHER_SECONDS, _MARK_STAYS_SECONDS = 0.25, 1.0
 """Two answers that came within so short a time count as one moment, because a mark stays longer than its object."""
+_NEWEST_SECONDS, _HOLDERS_SECONDS = 0.5, 1.0
+"""What was put within so short a time after an object was seen to be the newest counts without another look, because
+nobody removes the newest, and whoever marks an object waits for longer before he looks at what was put."""
+_RACE_SECONDS = 0.005
+_sending: set[str] = set()
+_sending_lock = Lock()
 _newest_seen: dict[str, int] = {}
 """By place the highest number that this process has found, where the next search begins."""
 
@@ -67,6 +74,7 @@ class ObjectStore(Place):
         self._ranges = ObjectRanges(self._client, str(address), self.traffic)
         self.removed_at = -math.inf
         """When this place has last removed an object, by the monotonic clock."""
+        self._marked_at = -math.inf
 
     def shown(self, name: str = "") -> str:
         """Return the address."""
@@ -118,12 +126,13 @@ class ObjectStore(Place):
         """Read the object that was the newest when this process looked last, and try the next number meanwhile."""
         number = _newest_seen.get(self.shown())
         if number is not None:
+            began = time.monotonic()
             with suppress(FileNotFoundError):
-                lease, following = side_by_side(
-                    lambda: self.lease(name_of(number)), lambda: self.status(name_of(number + 1))
+                content, following = side_by_side(
+                    lambda: self.read(name_of(number)), lambda: self.status(name_of(number + 1))
                 )
                 if following is None:
-                    return number, lease
+                    return number, _Read(self, name_of(number), content, began)
         return super().lease_newest(name_of, number_in)
 
     def status(self, name: str) -> ObjectStatus | None:
@@ -136,8 +145,13 @@ class ObjectStore(Place):
         if len(wanted) > _HEADS_AT_ONCE:
             listed = self._listed("")[0]
             return {name: listed[name] for name in wanted if name in listed}
-        known = ((name, self.status(name)) for name in wanted)
-        return {name: status for name, status in known if status is not None}
+        found: tuple[ObjectStatus | None, ...]
+        if len(wanted) == _HEADS_AT_ONCE:
+            first, second = wanted
+            found = side_by_side(lambda: self.status(first), lambda: self.status(second))
+        else:
+            found = tuple(self.status(name) for name in wanted)
+        return {name: status for name, status in zip(wanted, found, strict=True) if status is not None}
 
     def read(self, name: str, *, max_bytes: int = NO_LIMIT) -> bytes:
         """Get an object."""
@@ -152,24 +166,42 @@ class ObjectStore(Place):
         if before is not None:
             before()
         try:
-            return self.put_or_found(name, content) in (None, content)
+            return self._put_or_found(name, content, lambda: (self._put(name, content), None)) in (None, content)
         except FileNotFoundError:
             return False
 
     def put_or_found(self, name: str, content: bytes | memoryview) -> bytes | None:
         """Put an object on the condition that there is none; else return what is there, which may be our own.
 
-        It is our own if the answer to an attempt was lost, which the library may have repeated by itself.
+        It is our own if the answer to an attempt was lost, which the library may have repeated by itself. What others
+        put at the same time is read while the answer is still on its way.
         """
+
+        def read_soon() -> bytes | None:
+            time.sleep(_RACE_SECONDS)
+            try:
+                return self.read(name)
+            except (FileNotFoundError, SemistreamError):
+                return None
+
+        return self._put_or_found(name, content, lambda: side_by_side(lambda: self._put(name, content), read_soon))
+
+    def _put(self, name: str, content: bytes | memoryview) -> bool:
+        return self._client.put_if_absent(self._key(name), self.shown(name), content)
+
+    def _put_or_found(
+        self, name: str, content: bytes | memoryview, attempt_first: Callable[[], tuple[bool, bytes | None]]
+    ) -> bytes | None:
         for attempt in range(_PUT_ATTEMPTS):
             try:
-                if self._client.put_if_absent(self._key(name), self.shown(name), content):
-                    return None
+                was_put, found = (self._put(name, content), None) if attempt else attempt_first()
             except StoreUnavailableError:
                 # The put may have been done, or may be done in a moment: only a further answer tells.
                 if attempt == _PUT_ATTEMPTS - 1:
                     raise
                 continue
+            if was_put or found is not None:
+                return None if was_put else found
             with suppress(FileNotFoundError):
                 return self.read(name)
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.shown(name))
@@ -179,6 +211,30 @@ class ObjectStore(Place):
         with SpooledRows() as rows:
             write(rows)
             self._client.upload(self._key(name), self.shown(name), rows.spool.descriptor)
+
+    def replace_soon(self, name: str, write: Callable[[NewRows], None]) -> None:
+        """Write to a temporary file now, and put that in a thread; do nothing while the last one is on its way."""
+        with _sending_lock:
+            if self.shown(name) in _sending:
+                return
+            _sending.add(self.shown(name))
+
+        def send() -> None:
+            try:
+                with rows, suppress(OSError, SemistreamError):
+                    self._client.upload(self._key(name), self.shown(name), rows.spool.descriptor)
+            finally:
+                _sending.discard(self.shown(name))
+
+        rows = SpooledRows()
+        try:
+            write(rows)
+            Thread(target=send, name="semistream-save", daemon=True).start()
+        except BaseException as error:
+            rows.spool.close()
+            _sending.discard(self.shown(name))
+            if not isinstance(error, OSError | SemistreamError):
+                raise
 
     def remove(self, name: str) -> None:
         """Delete an object."""
@@ -211,7 +267,12 @@ class ObjectStore(Place):
         """Say that the object will be removed."""
         mark = f"{CONDEMNED}/{name}/{uuid.uuid4().hex}"
         self.put_new(mark, b"-")
+        self._marked_at = time.monotonic()
         return _Mark(self, mark)
+
+    def wait_for_holders(self) -> None:
+        """Wait until what was put by those who had seen no mark can be seen; see `_Read.still_there`."""
+        time.sleep(max(0.0, self._marked_at + _HOLDERS_SECONDS - time.monotonic()))
 
     def is_condemned(self, name: str) -> bool:
         """Say whether somebody is about to remove an object; marks of those who died count for a day."""
@@ -265,16 +326,21 @@ class ObjectStore(Place):
 
 
 class _Read(Lease):
-    def __init__(self, place: ObjectStore, name: str, content: bytes) -> None:
+    def __init__(self, place: ObjectStore, name: str, content: bytes, newest_at: float = -math.inf) -> None:
         self._place = place
         self._name = name
         self._content = content
+        self._newest_at = newest_at
 
     def content(self) -> bytes:
         return self._content
 
     def still_there(self) -> bool:
         began = time.monotonic()
+        if began - self._newest_at <= _NEWEST_SECONDS:
+            # A mark is younger than the object's successor, and that is younger than this; so who made the mark is
+            # still waiting.
+            return True
         is_condemned, status = side_by_side(
             lambda: self._place.is_condemned(self._name), lambda: self._place.status(self._name)
         )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import BinaryIO, Self, TypeAlias
+from typing import BinaryIO, Protocol, Self, TypeAlias
 
-from semistream.core.arrays import Int64Array, UInt8Array
+import numpy as np
+
+from semistream.core.arrays import BoolArray, Int64Array, UInt8Array
+from semistream.core.errors import SemistreamError
 from semistream.store.saved_rows import NewRows
 
 NO_LIMIT = 1 << 62
@@ -144,6 +148,14 @@ class WriterTurn(Held):
         """Remember that the version of this number exists, so that it is found quickly."""
 
 
+class Copies(Protocol):
+    """A file of this machine that has copies of stretches of an object at their places; open as long as it is held."""
+
+    @property
+    def descriptor(self) -> int:
+        """Of the file; what has no copy may be read as zeros."""
+
+
 class Place(ABC):
     """Objects by name; a name may lie in a folder, as in "pins/query/7.json".
 
@@ -212,7 +224,10 @@ class Place(ABC):
         """Put a complete object for good if its name is free, and say whether it was; `before` comes just before."""
 
     def put_or_found(self, name: str, content: bytes | memoryview) -> bytes | None:
-        """Put a complete object if its name is free; else return what is there, FileNotFoundError if that has gone."""
+        """Put a complete object if its name is free; else return what is there, FileNotFoundError if that has gone.
+
+        For names that several are likely to put at about the same time.
+        """
         return None if self.put_new(name, content) else self.read(name)
 
     @abstractmethod
@@ -247,6 +262,12 @@ class Place(ABC):
     def taken_alone(self, name: str) -> Held | None:
         """Begin to remove an object; None if somebody holds it."""
 
+    def wait_for_holders(self) -> None:  # noqa: B027
+        """Wait until those who found an object before it was taken alone have put what makes it count.
+
+        Must be called between `taken_alone` and a look at what they put.
+        """
+
     @abstractmethod
     def turn(self) -> WriterTurn:
         """Return the right to write, which must be entered."""
@@ -277,6 +298,23 @@ class Place(ABC):
     def max_expected(self) -> int:
         """How many stretches may be expected at a time, so that none has gone again when it is read."""
         return NO_LIMIT
+
+    def near(self, name: str, extents: Int64Array) -> BoolArray:  # noqa: ARG002
+        """Say of which stretches there are whole copies on the local disk, where stretches were expected."""
+        return np.zeros(len(extents), dtype=np.bool_)
+
+    def copies(self, name: str) -> Copies | None:  # noqa: ARG002
+        """Return the file that has copies of stretches of an object; whoever reads it must check what comes."""
+        return None
+
+    def read_past_copies(self, name: str, extents: Int64Array, memory: UInt8Array) -> None:
+        """Read as `read_ranges` does, but no copies, and keep none."""
+        self.read_ranges(name, extents, memory)
+
+    def replace_soon(self, name: str, write: Callable[[NewRows], None]) -> None:
+        """Replace an object that nobody depends on, perhaps after this has returned, perhaps not at all."""
+        with suppress(OSError, SemistreamError):
+            self.replace(name, write)
 
     def distrust(self, name: str, extents: Int64Array) -> bool:  # noqa: ARG002
         """Throw away copies of stretches that were found wrong; False if there are none, so that they stay wrong."""

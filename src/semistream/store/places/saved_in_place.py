@@ -25,7 +25,4 @@ class SavedInPlace(SavedRows):
 
     def replace(self, name: str, write: Callable[[NewRows], None]) -> None:
         """Replace an object."""
-        try:
-            self._place.replace(f"{self._folder}/{name}", write)
-        except (OSError, SemistreamError):
-            return
+        self._place.replace_soon(f"{self._folder}/{name}", write)

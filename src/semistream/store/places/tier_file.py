@@ -15,6 +15,7 @@ import errno
 import hashlib
 import json
 import os
+import time
 import weakref
 from contextlib import ExitStack, suppress
 from functools import cache
@@ -91,6 +92,20 @@ class TierFile:
         if not found.is_whole:
             raise ValueError("a file was cut short")
         return found
+
+    @property
+    def descriptor(self) -> int:
+        """Of the file that has the blocks; open as long as this is."""
+        return self._blocks
+
+    def touch(self) -> None:
+        """Note that the object is in use."""
+        os.utime(self._map)
+
+    @property
+    def untouched_seconds(self) -> float:
+        """How long ago somebody has last used or changed it."""
+        return time.time() - os.fstat(self._map).st_mtime
 
     @property
     def is_whole(self) -> bool:

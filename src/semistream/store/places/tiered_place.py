@@ -12,7 +12,7 @@ import numpy as np
 
 from semistream.core.arrays import BoolArray, Int64Array, UInt8Array
 from semistream.store.places.disk_tier import DiskTier
-from semistream.store.places.place import MAX_SPAN_BYTES, ObjectStatus, Place
+from semistream.store.places.place import MAX_SPAN_BYTES, Copies, ObjectStatus, Place
 from semistream.store.places.tier_file import BLOCK_BYTES, PRESENT, TierFile
 from semistream.store.places.wrapping_place import WrappingPlace
 
@@ -22,8 +22,12 @@ _PAUSE_SECONDS = 60.0
 
 _UNIT = 2
 """So many neighbouring blocks come together while there is room for them."""
+_MAX_WITH_NEIGHBOURS = (16 << 20) // BLOCK_BYTES
+"""More blocks than that come without their neighbours: in a first micro-batch somebody waits for all of them."""
 _KEPT_BYTES = MAX_SPAN_BYTES
 """So many bytes are gathered before they are kept together, because only one process can do that at a time."""
+_ADMITTED_SHARE = 1 / 16
+"""A block takes as many bytes as some pages, so that more would cost more than a tier saves that is far too small."""
 _TASKS = 8
 """So many tasks of an executor may each bring blocks nearer and then read them, without pushing out each other's."""
 
@@ -43,6 +47,7 @@ class TieredPlace(WrappingPlace):
         self._known: dict[str, ObjectStatus] = {}
         self._expected: dict[str, Int64Array] = {}
         """By object the blocks that were fetched before they were read, ascending: they are no hits."""
+        self._random = np.random.default_rng()
         self._counting = Lock()
         self._paused_until = self._unread_until = 0.0
 
@@ -68,6 +73,15 @@ class TieredPlace(WrappingPlace):
         hits = int((is_near & ~self._were_expected(name, extents)).sum())
         self._count(hits=hits, misses=len(extents) - hits)
         far = extents[~is_near]
+        if not len(far):
+            return
+        blocks = blocks_of(far)
+        admitted = self._admitted(blocks)
+        if len(admitted) < len(blocks):
+            is_kept = _are_among(far, admitted)
+            if not is_kept.all():
+                self.inside.read_ranges(name, far[~is_kept], memory)
+            far = far[is_kept]
         if len(far):
             self._fetch(name, file, blocks_of(far), far, memory)
 
@@ -85,10 +99,45 @@ class TieredPlace(WrappingPlace):
         except OSError as error:
             self._failed(error)
         # More than that would push itself out before it is read.
-        needed = blocks[~is_near][: self._tier.capacity // 2]
+        needed = self._admitted(blocks[~is_near])[: self._tier.capacity // 2]
         self._expected[name] = needed
         if len(needed):
             self._fetch(name, file, needed, np.empty((0, 3), dtype=np.int64), np.empty(0, dtype=np.uint8))
+
+    def near(self, name: str, extents: Int64Array) -> BoolArray:
+        """Say which stretches have all their blocks in the tier."""
+        file = self._file(name) if time.monotonic() >= self._unread_until else None
+        if file is None:
+            return self.inside.near(name, extents)
+        is_near = self._are_near(file, extents)
+        hits = int((is_near & ~self._were_expected(name, extents)).sum())
+        self._count(hits=hits, misses=len(extents) - hits)
+        return is_near
+
+    def copies(self, name: str) -> Copies | None:
+        """Return the file of the blocks."""
+        return self._file(name)
+
+    def read_past_copies(self, name: str, extents: Int64Array, memory: UInt8Array) -> None:
+        """Read from the place."""
+        self.inside.read_past_copies(name, extents, memory)
+
+    def _admitted(self, blocks: Int64Array) -> Int64Array:
+        """Return which of some blocks shall be kept: all while there is room, then a few, taken by lot.
+
+        A tier without room keeps what it has longer than each block that comes by. What is asked for often is taken
+        sooner or later, and stays; the others would cost a whole block each time, and push out blocks that are as good.
+        """
+        try:
+            room = self._tier.room
+        except OSError as error:
+            self._failed(error)
+            return blocks[:0]
+        if len(blocks) <= room:
+            return blocks
+        is_admitted = self._random.random(len(blocks)) < _ADMITTED_SHARE
+        is_admitted[:room] = True
+        return blocks[is_admitted]
 
     @property
     def max_expected(self) -> int:
@@ -150,7 +199,7 @@ class TieredPlace(WrappingPlace):
     def _fetch(self, name: str, file: TierFile, needed: Int64Array, extents: Int64Array, memory: UInt8Array) -> None:
         """Fetch blocks, near ones and what is between them by one request, keep them, and fill stretches from them."""
         wanted = needed
-        if self._tier.room >= _UNIT * len(needed):
+        if _UNIT * len(needed) <= min(self._tier.room, _MAX_WITH_NEIGHBOURS):
             # There is room for their neighbours, so that the next ones need fewer requests.
             units = np.unique(needed // _UNIT)
             wanted = np.repeat(units * _UNIT, _UNIT) + np.tile(np.arange(_UNIT), len(units))
@@ -264,6 +313,13 @@ def blocks_of(extents: Int64Array) -> Int64Array:
     counts = last - first + 1
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     found: Int64Array = np.unique(np.repeat(first, counts) + within)
+    return found
+
+
+def _are_among(extents: Int64Array, blocks: Int64Array) -> BoolArray:
+    """Say of which stretches all blocks are among some ascending ones."""
+    first, last = extents[:, 0] // BLOCK_BYTES, (extents[:, 0] + extents[:, 1] - 1) // BLOCK_BYTES
+    found: BoolArray = np.searchsorted(blocks, last, side="right") - np.searchsorted(blocks, first) == last - first + 1
     return found
 
 

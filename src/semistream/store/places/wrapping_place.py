@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
-from semistream.core.arrays import Int64Array, UInt8Array
+from semistream.core.arrays import BoolArray, Int64Array, UInt8Array
 from semistream.store.places.place import (
     NO_LIMIT,
+    Copies,
     Held,
     Lease,
     NewObject,
@@ -116,6 +117,10 @@ class WrappingPlace(Place):
         """Begin to remove an object inside."""
         return self.inside.taken_alone(name)
 
+    def wait_for_holders(self) -> None:
+        """Wait inside."""
+        self.inside.wait_for_holders()
+
     def turn(self) -> WriterTurn:
         """Return the right to write inside."""
         return self.inside.turn()
@@ -145,6 +150,22 @@ class WrappingPlace(Place):
     def max_expected(self) -> int:
         """How many stretches the place inside can bring nearer."""
         return self.inside.max_expected
+
+    def near(self, name: str, extents: Int64Array) -> BoolArray:
+        """Ask inside for copies."""
+        return self.inside.near(name, extents)
+
+    def copies(self, name: str) -> Copies | None:
+        """Return what has copies inside."""
+        return self.inside.copies(name)
+
+    def read_past_copies(self, name: str, extents: Int64Array, memory: UInt8Array) -> None:
+        """Read inside."""
+        self.inside.read_past_copies(name, extents, memory)
+
+    def replace_soon(self, name: str, write: Callable[[NewRows], None]) -> None:
+        """Replace an object inside."""
+        self.inside.replace_soon(name, write)
 
     def distrust(self, name: str, extents: Int64Array) -> bool:
         """Let the place inside throw copies away."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.errors import CorruptTableError
+from semistream.core.side_by_side import side_by_side
 from semistream.store.contract import Capabilities, MasterStore, PageSet, PreparedRead, SaysOfCodes
 from semistream.store.found_rows import RowReader
 from semistream.store.paged.format.page_columns import PageColumns
@@ -17,6 +18,7 @@ from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.checking import TOO_SHORT, checked_codes
 from semistream.store.paged.read.data_reads import DataReads
 from semistream.store.paged.read.descriptor_reads import DescriptorReads
+from semistream.store.paged.read.far_pages import FarPages
 from semistream.store.paged.read.page_names import PageNames
 from semistream.store.paged.read.page_set import FilePages
 from semistream.store.paged.read.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
@@ -39,18 +41,26 @@ _BLOCK_BYTES = 4096
 class PagedFileStore(MasterStore):
     """A version of the table in a directory; the current one unless `version` is given.
 
-    A lease keeps the version from being vacuumed until the store is closed. Every page is checked on every read. With
+    A lease keeps the version from being vacuumed until the store is closed; with a manifest that is `known` there is
+    none, because something else does, such as a pin. Every page is checked on every read. With
     `direct` reads go past the page cache of the operating system.
     """
 
-    def __init__(self, where: PlaceOrAddress, *, version: int | None = None, direct: bool = False) -> None:
+    def __init__(
+        self,
+        where: PlaceOrAddress,
+        *,
+        version: int | None = None,
+        direct: bool = False,
+        known: Manifest | None = None,
+    ) -> None:
         self._files: DataReads | None = None
         self._lease: Lease | None = None
         self.place = place_of(where)
         direct = direct and self.place.promises.lends_descriptors
         self._direct = direct
         self._block_bytes = _BLOCK_BYTES if direct else 1
-        self.manifest, self._entries = self._open(version)
+        self.manifest, self._entries = self._open(version, known)
         self.layout = RowLayout(self.manifest.schema, self.manifest.key)
         self.schema = self.layout.schema
         self.key = self.layout.key
@@ -160,13 +170,13 @@ class PagedFileStore(MasterStore):
         placed = self._placed(first_pages, last_pages)
         return PreparedRead(len(placed.memory), partial(self._fetched, placed))
 
-    def row_reader(self, columns: Sequence[str], max_bytes: int) -> RowReader | None:
+    def row_reader(self, columns: Sequence[str], max_bytes: int, read_bytes: int = 1 << 20) -> RowReader | None:
         """Return what copies rows out of pages in one loop.
 
         None if a column is nested, or compiled loops cannot read the files of the table.
         """
         gathering, opened = self._columns.gathering(columns), self._files
-        if gathering is None or not isinstance(opened, DescriptorReads) or not opened.serves_loops:
+        if gathering is None or opened is None or (isinstance(opened, DescriptorReads) and not opened.serves_loops):
             return None
 
         def raise_fault(page: int) -> None:
@@ -179,7 +189,8 @@ class PagedFileStore(MasterStore):
             self.layout.code_bytes,
             gathering,
             max_bytes,
-            files=opened,
+            files=opened if isinstance(opened, DescriptorReads) else None,
+            far=FarPages(opened, self._entries, read_bytes) if isinstance(opened, RangeReads) else None,
             raise_fault=raise_fault,
         )
 
@@ -277,13 +288,21 @@ class PagedFileStore(MasterStore):
     def _no_such_pages(self, first_pages: Int64Array | int, last_pages: Int64Array | int) -> IndexError:
         return IndexError(f"pages {first_pages} to {last_pages} of {self.page_count}")
 
-    def _open(self, version: int | None) -> tuple[Manifest, PageIndex]:
+    def _open(self, version: int | None, known: Manifest | None) -> tuple[Manifest, PageIndex]:
         try:
             while True:
-                manifest, self._lease = manifests.leased(self.place, version)
+                if known is not None:
+                    manifest, known = known, None
+                else:
+                    manifest, self._lease = manifests.leased(self.place, version)
                 try:
-                    self._files = self._opened(manifest)
-                    return manifest, read_index(self.place, manifest)
+                    if self.place.promises.lends_descriptors:
+                        self._files = self._opened(manifest)
+                        return manifest, read_index(self.place, manifest)
+                    self._files, index = side_by_side(
+                        partial(self._opened, manifest), partial(read_index, self.place, manifest)
+                    )
+                    return manifest, index
                 except FileNotFoundError as error:
                     # Where there are no locks, a vacuum may have removed the version although there is a lease.
                     if manifest.version in manifests.versions(self.place):

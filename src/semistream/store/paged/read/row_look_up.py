@@ -39,6 +39,8 @@ def look_up_rows(
     code_bytes: int,
     codes: Int64Array,
     pages: Int32Array,
+    held: Int64Array,
+    memory: UInt8Array,
     first: int,
     requests: int,
     places: Int64Array,
@@ -57,6 +59,7 @@ def look_up_rows(
 ) -> tuple[Any, Any]:
     """Look up the codes from `first` on by at most so many requests; return the first code that is left, and why.
 
+    The page of a code is read from a file, or is in `memory` already, where `held` says that; -1 says that it is not.
     `codes` ascend, and `pages` names the page of each. Neighbouring pages that fit into `scratch` together are one
     request. Rows are put behind those that `state` counts: values of fixed width to `fixed` at the places of their
     columns, whether they are null to `valid`, and of strings where they start in `heap` and their sizes.
@@ -75,9 +78,13 @@ def look_up_rows(
             base = addresses[page]
             if np.int64(lengths[page]) > scratch.shape[0]:
                 return index, LONG_PAGE
-            last, total = _run_from(addresses, lengths, pages, index, scratch.shape[0])
-            if not _read_run(descriptors, base, total, scratch):
-                return index, FAULT
+            if held[index] >= 0:
+                last, total = page, np.int64(lengths[page])
+                copy_bytes(scratch, 0, memory, held[index], total)
+            else:
+                last, total = _run_from(addresses, lengths, pages, held, index, scratch.shape[0])
+                if not _read_run(descriptors, base, total, scratch):
+                    return index, FAULT
             for number in range(page, last + 1):
                 if crc32(scratch, addresses[number] - base, np.int64(lengths[number])) != checksums[number]:
                     return index, FAULT
@@ -110,7 +117,7 @@ def look_up_rows(
 
 @kernel
 def _run_from(
-    addresses: Int64Array, lengths: UInt32Array, pages: Int32Array, index: Any, max_bytes: int
+    addresses: Int64Array, lengths: UInt32Array, pages: Int32Array, held: Int64Array, index: Any, max_bytes: int
 ) -> tuple[Any, Any]:
     """Return the last of the pages from that of a code on that one request can bring, and the bytes of them."""
     last = np.int64(pages[index])
@@ -118,7 +125,7 @@ def _run_from(
     while True:
         while index < pages.shape[0] and pages[index] == last:
             index += 1
-        if index == pages.shape[0] or pages[index] != last + 1:
+        if index == pages.shape[0] or pages[index] != last + 1 or held[index] >= 0:
             return last, total
         following = last + 1
         if addresses[following] != addresses[last] + np.int64(lengths[last]):

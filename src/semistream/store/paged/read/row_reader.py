@@ -13,6 +13,7 @@ from semistream.store.found_rows import ByteValues, FixedValues, FoundColumn, Fo
 from semistream.store.paged.format.page_columns import BITS, BYTES, FIXED, Gathering
 from semistream.store.paged.format.page_head import HEAD_SIZE
 from semistream.store.paged.read import row_look_up as look_ups
+from semistream.store.paged.read.far_pages import FarPages, Portion
 from semistream.store.paged.read.fetching import announce_extents
 from semistream.store.paged.read.open_files import OpenFiles
 from semistream.store.paged.versions.page_index import PageIndex
@@ -26,10 +27,15 @@ _CACHED_SECONDS = 20e-6
 """A request takes longer than this only if it comes from a disk: then the others are announced to the system."""
 
 
+def _of_files(count: int) -> Portion:
+    return Portion(count, np.full(count, -1, dtype=np.int64))
+
+
 class FileRowReader(RowReader):
     """Copies rows of some columns out of pages, within about `max_bytes`; memory is kept from look-up to look-up.
 
-    A single code always fits: memory grows for the rows of a page, whose size the caller has allowed.
+    A single code always fits: memory grows for the rows of a page, whose size the caller has allowed. Pages come from
+    the files of the table, or from `far` away, some of them at a time.
     """
 
     def __init__(
@@ -39,7 +45,8 @@ class FileRowReader(RowReader):
         gathering: Gathering,
         max_bytes: int,
         *,
-        files: OpenFiles,
+        files: OpenFiles | None,
+        far: FarPages | None = None,
         raise_fault: Callable[[int], None],
     ) -> None:
         self._entries = entries
@@ -47,6 +54,7 @@ class FileRowReader(RowReader):
         self._gathering = gathering
         self._max_bytes = max_bytes
         self._files = files
+        self._far = far
         self._raise_fault = raise_fault
         self._kinds: list[int] = gathering.places[:, 2].tolist()
         self._widths = [
@@ -69,11 +77,15 @@ class FileRowReader(RowReader):
         self._make_room(len(codes))
         state = np.zeros(look_ups.STATE_SIZE, dtype=np.int64)
         bounds = np.zeros(len(codes) + 1, dtype=np.int64)
-        done, is_announced, is_explained = 0, False, False
+        done, is_announced, is_explained, asked_again = 0, self._far is not None, False, -1
+        portion = _of_files(len(codes)) if self._far is None else Portion(0)
         while True:
+            if done == portion.end < len(codes):
+                assert self._far is not None
+                portion = self._far.next_portion(pages, done)
             requests = _REQUESTS_AT_ONCE if is_announced else _REQUESTS_TIMED
             began = time.perf_counter()
-            done, ended = self._continue(codes, pages, done, requests, bounds, state)
+            done, ended = self._continue(codes, pages, done, requests, portion, bounds, state)
             if ended == look_ups.PAUSE:
                 if not is_announced:
                     is_announced = True
@@ -84,13 +96,17 @@ class FileRowReader(RowReader):
             elif ended == look_ups.FULL and not done:
                 self._grow(int(pages[0]))
                 state[look_ups.ROW_COUNT] = state[look_ups.HEAP_USED] = 0
+            elif ended == look_ups.FAULT and self._far is not None and asked_again < int(pages[done]):
+                # A copy is damaged, or has gone.
+                asked_again = int(pages[done])
+                portion = self._far.page_again(pages, done)
             elif ended == look_ups.FAULT:
                 # A signal may have cut a read short: what a second look does not find wrong is tried once more.
                 self._raise_fault(int(pages[done]))
                 if is_explained:
                     raise CorruptTableError("A page of the master table cannot be read: verify the table.")
                 is_explained = True
-            else:
+            elif ended == look_ups.FULL or done == len(codes):
                 break
         self.page_reads += int(state[look_ups.PAGES])
         self.read_requests += int(state[look_ups.REQUESTS])
@@ -98,10 +114,17 @@ class FileRowReader(RowReader):
         return FoundRows(bounds[: done + 1], self._columns(int(bounds[done])), done)
 
     def _continue(
-        self, codes: Int64Array, pages: Int32Array, first: int, requests: int, bounds: Int64Array, state: Int64Array
+        self,
+        codes: Int64Array,
+        pages: Int32Array,
+        first: int,
+        requests: int,
+        portion: Portion,
+        bounds: Int64Array,
+        state: Int64Array,
     ) -> tuple[int, int]:
         entries = self._entries
-        descriptors = self._files.borrow(())
+        descriptors = portion.descriptors if self._files is None else self._files.borrow(())
         try:
             done, ended = look_ups.look_up_rows(
                 descriptors,
@@ -110,8 +133,10 @@ class FileRowReader(RowReader):
                 entries.row_counts,
                 entries.checksums,
                 self._code_bytes,
-                codes,
-                pages,
+                codes[: portion.end],
+                pages[: portion.end],
+                portion.held,
+                portion.memory,
                 first,
                 requests,
                 self._places,
@@ -129,7 +154,8 @@ class FileRowReader(RowReader):
                 state,
             )
         finally:
-            self._files.give_back(())
+            if self._files is not None:
+                self._files.give_back(())
         return int(done), int(ended)
 
     def _make_room(self, code_count: int) -> None:
@@ -170,6 +196,7 @@ class FileRowReader(RowReader):
         return tuple(columns)
 
     def _announce(self, pages: Int32Array) -> None:
+        assert self._files is not None
         distinct = pages[np.flatnonzero(np.diff(pages, prepend=-1))]
         extents = np.zeros((len(distinct), 3), dtype=np.int64)
         extents[:, 0] = self._entries.addresses[distinct]

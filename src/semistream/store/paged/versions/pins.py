@@ -11,7 +11,8 @@ the pin waits, finds the manifest without its name, and takes the newest version
 has written nothing by then. If the vacuum locks after the pin has released its lease, it reads the pin. Where the file
 system has no locks, two things remain: a vacuum keeps versions for some time after they were replaced, and the pin
 looks at the manifest once more after it was linked, and goes if that is gone. An object store has no locks, either:
-there the vacuum says beforehand what it will remove, and the pin looks for that after it was put (`Lease.still_there`).
+there the vacuum says beforehand what it will remove and then waits for a moment; the pin looks for that after it was
+put, unless the version was the newest so short a time ago that a vacuum would still wait (`Lease.still_there`).
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import re
 import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from threading import Thread
 
 from semistream.core.errors import CorruptTableError, InvalidSettingError, MasterNotFoundError, SemistreamError
-from semistream.core.side_by_side import all_at_once, side_by_side
+from semistream.core.side_by_side import all_at_once
 from semistream.store.paged.format.layout import PINS_NAME
 from semistream.store.paged.versions import manifest
 from semistream.store.places.place import Lease, Place
@@ -85,8 +87,7 @@ def pinned(place: Place, owner: str, batch: int, version: int | None = None) -> 
                     continue
                 if found is None:
                     if leased.lease.still_there():
-                        if place.promises.lists_cheaply or not batch % _FORGET_EVERY:
-                            _forget_old(place, owner, batch)
+                        _forget_old(place, owner, batch)
                         return leased.manifest.version, leased.manifest
                     place.remove(name)
                     continue
@@ -187,9 +188,9 @@ class _Leased:
 
 
 def _looked_up(place: Place, name: str, version: int | None) -> tuple[int | None, _Leased | None]:
-    """Return the version of a pin, None if there is none, and the version that would be pinned then.
+    """Return the version of a pin, None if none is known, and the version that would be pinned then.
 
-    Where reads take long, both are looked for at the same time, although a pin may make the other useless.
+    Where reads take long nobody looks for the pin, because the attempt to put one will find it.
     """
 
     def pinned_version() -> int | None:
@@ -198,25 +199,18 @@ def _looked_up(place: Place, name: str, version: int | None) -> tuple[int | None
         except FileNotFoundError:
             return None
 
-    def leased() -> _Leased | MasterNotFoundError:
-        try:
-            return _Leased(*manifest.leased(place, version))
-        except MasterNotFoundError as error:
-            return error
-
-    wanted: _Leased | MasterNotFoundError | None
-    if place.promises.lists_cheaply:
-        found = pinned_version()
-        wanted = leased() if found is None else None
-    else:
-        found, wanted = side_by_side(pinned_version, leased)
-    if not isinstance(wanted, MasterNotFoundError):
-        return found, wanted
+    found = pinned_version() if place.promises.lists_cheaply else None
     if found is not None:
         return found, None
-    if version is None:
-        raise wanted
-    raise SemistreamError(f"Version {version} of {place.shown()} is gone: it was vacuumed; start again.")
+    try:
+        return None, _Leased(*manifest.leased(place, version))
+    except MasterNotFoundError:
+        found = pinned_version()
+        if found is not None:
+            return found, None
+        if version is None:
+            raise
+    raise SemistreamError(f"Version {version} of {place.shown()} is gone: it was vacuumed; start again.") from None
 
 
 def _name(owner: str, batch: int) -> str:
@@ -284,9 +278,17 @@ def _batches(place: Place, owner: str) -> list[int]:
 
 
 def _forget_old(place: Place, owner: str, newest: int) -> None:
-    old = [_name(owner, batch) for batch in _batches(place, owner) if batch <= newest - _KEPT]
+    """Remove pins that no vacuum honours; where that takes long, now and then and while the caller goes on."""
+
+    def old() -> list[str]:
+        return [_name(owner, batch) for batch in _batches(place, owner) if batch <= newest - _KEPT]
+
+    def forget() -> None:
+        with suppress(OSError, SemistreamError):
+            all_at_once([partial(place.remove_if_possible, name) for name in old()[:_FORGET_AT_ONCE]])
+
     if place.promises.lists_cheaply:
-        for name in old:
+        for name in old():
             place.remove_if_possible(name)
-    else:
-        all_at_once([partial(place.remove_if_possible, name) for name in old[:_FORGET_AT_ONCE]])
+    elif not newest % _FORGET_EVERY:
+        Thread(target=forget, name="semistream-pins", daemon=True).start()

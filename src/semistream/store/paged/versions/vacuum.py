@@ -170,6 +170,8 @@ class _Vacuum:
                     self.keep([version], "being read")
                 else:
                     locked[version] = held
+            if locked:
+                self.place.wait_for_holders()
             # Only now: who has pinned one of them before it was locked is seen here, nobody can from here on.
             self.keep_pinned()
             self.check()
