@@ -1,8 +1,8 @@
 """The papers' steps of the joins that keep whole pages in memory, SSIJ and Partitioned Join, in lists.
 
-Written from what the papers on HYBRIDJOIN, X-HYBRIDJOIN and the priority queue say of them. A stream is a list of groups:
-a group arrives when all that can be done about the groups before it has been done, so a stream of one group never
-pauses. Where the papers leave something open, "Ours:" says what has been decided.
+Written from what the papers on HYBRIDJOIN, X-HYBRIDJOIN and the priority queue say of them. A stream is a list of
+groups: a group arrives when all that can be done about the groups before it has been done, so a stream of one group
+never pauses. Where the papers leave something open, "Ours:" says what has been decided.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class Ssij:
     the pages in memory; what is not found goes to the stream buffer. Join: once that is full, pages are read through
     the index and joined until it is empty, and it is not refilled meanwhile. Memory moves between pages and buffer.
 
-    Ours: the buffer is full at `share` of its slots. A pause of the stream is taken for its end by the pending phase and
-    by the stream buffer. The page of the oldest tuple is read first. After every fourth join phase a sixteenth of the
+    Ours: the buffer is full at `share` of its slots. A pause of the stream is taken for its end, by the pending phase
+    and by the stream buffer. The page of the oldest tuple is read first. After every fourth join phase a sixteenth of the
     memory of both moves, on in the same direction unless a read has come to serve fewer tuples; a page takes as much as
     `slots_per_block` tuples, and the buffer keeps an eighth.
     """

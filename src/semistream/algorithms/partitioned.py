@@ -9,7 +9,7 @@ each is looked up at once, as INLJ would.
 Recipe: full slot, blocks cached by use, small steps of intake, one phase after the other.
 
 Deviations: which slot is read when the wait buffer is full is not said: the fullest. Slots are looked at after as many
-tuples as fill one have entered. All columns of a waiting tuple are kept, not its key alone. The switch is said to be one
+tuples as fill one have entered. All columns of a waiting tuple are kept, not its key alone. The switch is said to be
 between INLJ and MESHJOIN. Beside the wait buffer there is no scan in a ring: the disk is asked only when a slot passes
 its threshold or the wait buffer is full, and the wait buffer is what MESHJOIN has become in this join.
 

@@ -10,9 +10,9 @@ Recipe: oldest first, blocks cached by utility with a moving share of memory, ba
 
 Deviations: there is no pending phase. How many tuples are collected before they are looked up changes neither reads nor
 answers, because blocks change in join phases only; it would but let tuples wait on a slow stream. The join phase also
-starts when the input pauses, so that no tuple waits for tuples that may never come. How
-memory moves is not said: after every fourth join phase it goes on in the direction in which tuples per read went up;
-in joins with payload the split stays as it is.
+starts when the input pauses, so that no tuple waits for tuples that may never come. How memory moves is not said: after
+every fourth join phase it goes on in the direction in which tuples per read went up; in joins with payload the split
+stays as it is.
 """
 
 from semistream.algorithms.shared_parameters import CACHE_SHARE

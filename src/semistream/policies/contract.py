@@ -68,7 +68,7 @@ class Moment:
     loading: tuple[int, ...] = ()
     """The page groups that its other buffers are being loaded with."""
     input_fill: int = 0
-    """How full the input was when tuples were last let in: those that entered or were answered, and those still there."""
+    """How many tuples the input held when some were last let in: those that were taken, and those still there."""
 
 
 class PageChoice(ABC):
