@@ -19,24 +19,26 @@ def enter(entrance: QueueEntrance | Handover, codes: list[int], page_group: int 
     entrance.enter(np.array(codes), np.full(len(codes), page_group, dtype=np.int32), np.array(codes))
 
 
-def test_what_is_taken_counts_from_the_last_read_on() -> None:
+def test_what_enters_counts_from_the_last_read_on_and_what_the_cache_answers_does_not() -> None:
     waiting = WaitingTuples(4, 20)
     entrance = QueueEntrance(waiting, Refill(step=5))
     enter(entrance, [1, 2])
     entrance.count(4, 2)  # two of the four have been answered by the cache
-    assert entrance.room() == 1
+    assert entrance.room() == 3
     entrance.end_read()
     assert entrance.room() == 5
 
 
-def test_what_is_taken_does_not_count_if_all_of_it_has_left() -> None:
+def test_what_has_entered_does_not_count_if_all_of_it_has_left() -> None:
     waiting = WaitingTuples(4, 20)
     entrance = QueueEntrance(waiting, Refill(step=5))
-    entrance.count(4, 0)
+    enter(entrance, [1, 2])
+    entrance.count(2, 2)
+    waiting.drain(np.array([0]))
     assert entrance.room() == 5
-    enter(entrance, [1])
+    enter(entrance, [3])
     entrance.count(3, 1)
-    assert entrance.room() == 2
+    assert entrance.room() == 4
 
 
 def handover_of(slots: int, waiting: WaitingTuples) -> Handover:

@@ -13,17 +13,21 @@ import numpy as np
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.algorithms.shared_parameters import READ_BYTES
-from semistream.core.arrays import Float64Array, Int64Array
+from semistream.core.arrays import Float64Array, Int32Array, Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import ModelClock
 from semistream.core.costs import PAPERS
 from semistream.core.stats import JoinStats
 from semistream.engine.assembly import Assembly
+from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.page_stages import UsefulBlocks
+from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.parameters import Values, named
 from semistream.engine.phases.stream_input import KeyInput
-from semistream.engine.recipe import Recipe, Setting
+from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing.split import AsSuits, Bytes, Split
-from semistream.policies.contract import Moment, PageChoice, Queue
+from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
+from semistream.policies.contract import Moment, PageChoice, Queue, Replacement
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
 
@@ -62,6 +66,12 @@ class Trace:
     """How many tuples had entered the queue when it came."""
     merges: bool
     """Reads bring runs of page groups."""
+    answered: list[list[int]]
+    """The stream positions that left with each read of the disk phase, in ascending order."""
+    cached: list[list[int]]
+    """The keys or page groups in the cache after each of these reads, slot by slot or in the order they entered."""
+    overwritten: list[list[int]]
+    """The slots of the cache that were overwritten, each time that it was full."""
     stats: JoinStats
     assembly: Assembly
 
@@ -87,20 +97,34 @@ def run_trace(
     """Join bare keys on the model clock with four rows a page, one page a read, and as few slots as wanted."""
     store = CountingStore(MemoryStore.of_codes(master_rows, row_bytes=100, page_bytes=400), log=True)
     watched: list[_Watched] = []
-    recipe = _in_small_reads(ALGORITHMS[algorithm], watched)
+    overwritten: list[list[int]] = []
+    recipe = _watching_replacement(_in_small_reads(ALGORITHMS[algorithm], watched), overwritten)
     clock = ModelClock(PAPERS)
     assembly = Assembly(
         recipe, store, MemoryBudget("4MB"), clock, accounting="papers", seed=seed, parameters=parameters
     )
     assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, "holds_table": False, **sizes})
     loop, _ = assembly.start(lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock))
+    choice = watched[0]
+    choice.cache = assembly.cache
+    answered = _watch_answers(loop.waiting)
     for number, _ in enumerate(loop.rounds()):
         loop.waiting._check()
         assert number < 20 * len(keys) + 1000, "the join goes round and round without an end"
     assert assembly.stats.tuples_in == assembly.stats.tuples_out == len(keys)
-    choice = watched[0]
     assert store.log is not None
-    return Trace(store.log, choice.served, choice.waiting, choice.entered, choice.merges, assembly.stats, assembly)
+    return Trace(
+        store.log,
+        choice.served,
+        choice.waiting,
+        choice.entered,
+        choice.merges,
+        answered,
+        choice.cached,
+        overwritten,
+        assembly.stats,
+        assembly,
+    )
 
 
 def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
@@ -114,6 +138,27 @@ def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
 
     small = named(READ_BYTES.with_default(400)) if READ_BYTES.name in recipe.parameters else {}
     return replace(recipe, split=split, page_choice=page_choice, parameters={**recipe.parameters, **small})
+
+
+def _watching_replacement(recipe: Recipe, overwritten: list[list[int]]) -> Recipe:
+    caching = recipe.caching
+    if not isinstance(caching, TupleCaching) or caching.replacement is None:
+        return recipe
+    made = caching.replacement
+    return replace(recipe, caching=replace(caching, replacement=lambda setting: _Noted(made(setting), overwritten)))
+
+
+def _watch_answers(waiting: WaitingTuples) -> list[list[int]]:
+    """Write down which tuples leave the queue each time that some do."""
+    drain, answered = waiting.drain, []
+
+    def noted(page_groups: Int64Array) -> Drained:
+        drained = drain(page_groups)
+        answered.append(sorted(drained.references.tolist()))
+        return drained
+
+    waiting.drain = noted  # type: ignore[method-assign]
+    return answered
 
 
 def _chunks(keys: Sequence[int], arrivals: Sequence[float] | None, size: int | None) -> Any:
@@ -133,6 +178,8 @@ class _Watched(PageChoice):
         self.served: list[tuple[int, int]] = []
         self.waiting: list[int] = []
         self.entered: list[int] = []
+        self.cache: CacheStage | None = None
+        self.cached: list[list[int]] = []
 
     def choose(self, queue: Queue, moment: Moment) -> Int64Array:
         return self.inside.choose(queue, moment)
@@ -144,4 +191,28 @@ class _Watched(PageChoice):
         self.served.append((page_group, matches))
         self.waiting.append(queue.count)
         self.entered.append(queue.entered)
+        if isinstance(self.cache, CachedTuples):
+            self.cached.append(self.cache.cache._codes[: self.cache.count].tolist())
+        elif isinstance(self.cache, UsefulBlocks):
+            self.cached.append(self.cache.resident.page_groups.tolist())
         self.inside.after_read(page_group, matches, queue)
+
+
+class _Noted(Replacement):
+    """Passes everything on to a replacement and writes down which slots it gives up."""
+
+    def __init__(self, inside: Replacement, overwritten: list[list[int]]) -> None:
+        self.inside = inside
+        self.keeps_better = inside.keeps_better
+        self._overwritten = overwritten
+
+    def floor(self, frequencies: Int32Array) -> int:
+        return self.inside.floor(frequencies)
+
+    def renumbered(self) -> None:
+        self.inside.renumbered()
+
+    def victims(self, count: int, frequencies: Int32Array) -> Int64Array:
+        chosen = self.inside.victims(count, frequencies)
+        self._overwritten.append(chosen.tolist())
+        return chosen

@@ -116,11 +116,17 @@ def test_a_full_slot_is_read_and_a_half_full_one_waits() -> None:
     assert chosen(FullSlot(threshold=9), queue_of(4, 2, 4, 9, capacity=4)) == [4]
 
 
-def test_a_trickle_is_looked_up_at_once() -> None:
+def test_a_trickle_is_looked_up_at_once_and_a_full_input_waits() -> None:
     choice = FullSlot(threshold=9, trickle=2)
-    queue = queue_of(4, 2)
-    assert chosen(choice, queue) == [2]
-    assert chosen(choice, queue) == []  # nothing has come since
+    queue = queue_of(4)
+    assert choice.choose(queue, Moment(input_pending=True, input_fill=3)).tolist() == []
+    queue.add(np.array([7, 8]), np.array([2, 6], dtype=np.int32), np.array([7, 8]))
+    look_ups = []
+    for fill in (2, 0, 0):  # the second call is for the second page group, and the first tuple goes on waiting
+        page_groups = choice.choose(queue, Moment(input_pending=True, input_fill=fill))
+        look_ups += page_groups.tolist()
+        queue.drain(page_groups)
+    assert look_ups == [2, 6]
 
 
 def test_positions_are_counted_from_the_young_end() -> None:

@@ -10,8 +10,9 @@ Recipe: oldest first, tuple cache with a threshold, refill, one phase after the 
 
 Deviations: the threshold is not printed. A master tuple of mean frequency matches in proportion to waiting tuples per
 master row, so the default is 24 times that ratio, at least 3. A key that is asked for as often but is absent from the
-master table is remembered in the cache, too. A key with several master rows is never cached. SSCJ takes the least
-frequent entries as of its last scan of the cache.
+master table is remembered in the cache, too. A key with several master rows is never cached. The tuples that one read
+lets into a full cache overwrite others, never each other. SSCJ takes the least frequent entries as of its last scan of
+the cache.
 """
 
 from semistream.algorithms.shared_parameters import CACHE_SHARE, READ_BYTES, read_size, tuple_space

@@ -8,9 +8,11 @@ Recipe: due frequent page, else oldest; with and without a tuple cache; refill; 
 
 Deviations: the frequency of a page glides, which the paper describes but leaves out of its measurements (`decay` 0
 turns it off). Threshold and limits are not printed: the threshold is twice the mean matches of recent reads, a page
-enters at twice the mean and leaves below half of it. CACHEJOIN-PQ admits to its cache by matches per tuple entered,
-because a page that is read early shows fewer matches, and its threshold is half as large again as CACHEJOIN's. After
-16 scheduled reads in a row the oldest tuple has its turn, so that no tuple waits for ever.
+enters at twice the mean and leaves below half of it. The counter by which pages are due counts the tuples that entered
+the queue (the paper names those processed, too). A page that is due while no tuple waits for it leaves the schedule
+without a read, and one that is read because of its oldest tuple keeps its turn. CACHEJOIN-PQ admits to its cache by
+matches per tuple entered, because a page that is read early shows fewer matches, and its threshold is half as large
+again as CACHEJOIN's. After 16 scheduled reads in a row the oldest tuple has its turn, so that no tuple waits for ever.
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, threshold

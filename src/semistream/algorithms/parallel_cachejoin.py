@@ -8,7 +8,8 @@ Recipe: oldest first (P) or oldest and youngest (OP), tuple cache with a thresho
 
 Deviations: the disk phase stops only when the intermediate buffer and the waiting tuples are empty; read literally,
 "when the buffer is empty" would strand tuples on a silent stream. The two buffers of OP-CACHEJOIN never hold the same
-page group, so the tuples for which a buffer was loaded are still there when it is probed.
+page group, so the tuples for which a buffer was loaded are still there when it is probed. On the model clock a buffer's
+key is taken from the queue after the other buffer has been probed, so that runs are the same every time.
 """
 
 from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite

@@ -8,9 +8,11 @@ memory moves between cached blocks and the stream buffer.
 
 Recipe: oldest first, blocks cached by utility with a moving share of memory, batchwise intake.
 
-Deviations: the join phase also starts when the input pauses, so that no tuple waits for tuples that may never come. How
-memory moves is not said: after every fourth join phase it goes on in the direction in which tuples per read went up;
-in joins with payload the split stays as it is.
+Deviations: there is no pending phase. How many tuples are collected before they are looked up changes neither reads nor
+answers, because blocks change in join phases only; it would but let tuples wait on a slow stream. The join phase also
+starts when the input pauses, so that no tuple waits for tuples that may never come. How memory moves is not said: after
+every fourth join phase it goes on in the direction in which tuples per read went up; in joins with payload the split
+stays as it is.
 """
 
 from semistream.algorithms.shared_parameters import CACHE_SHARE

@@ -64,7 +64,8 @@ class JoinLoop:
         if handover_slots is None:
             entrance = QueueEntrance(parts.waiting, parts.intake)
             self._stream = StreamPhase(stream, parts, entrance, waits)
-            disk = DiskPhase(parts, self._ahead, waits, poll_pending=self._stream.poll_pending, staying=staying)
+            pending, fill = self._stream.poll_pending, self._stream.input_fill
+            disk = DiskPhase(parts, self._ahead, waits, poll_pending=pending, input_fill=fill, staying=staying)
             self._driver = InTurn(self._stream, disk, entrance)
             return
         late_cache = parts.cache if shares_probes and parts.stream_rows is None else None

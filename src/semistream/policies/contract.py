@@ -67,6 +67,8 @@ class Moment:
     """Which of its buffers the page groups are to be loaded into."""
     loading: tuple[int, ...] = ()
     """The page groups that its other buffers are being loaded with."""
+    input_fill: int = 0
+    """How many tuples the input held when some were last let in: those that were taken, and those still there."""
 
 
 class PageChoice(ABC):
@@ -83,6 +85,8 @@ class PageChoice(ABC):
     """`youngest` of the queue."""
     needs_since = False
     """`since` of the queue."""
+    needs_input_fill = False
+    """`input_fill` of each moment; only where phases take turns."""
     sequential = False
     """Each read continues where the one before ended."""
     merges = False

@@ -151,7 +151,7 @@ class MicroBatchTask:
         if self._handover_slots is None:
             entrance = QueueEntrance(parts.waiting, parts.intake)
             phase = StreamPhase(stream, parts, entrance, waits)
-            disk = DiskPhase(parts, ahead, waits, poll_pending=phase.poll_pending)
+            disk = DiskPhase(parts, ahead, waits, poll_pending=phase.poll_pending, input_fill=phase.input_fill)
             disk.load_cache()
             self._in_turn(phase, disk, entrance)
         else:

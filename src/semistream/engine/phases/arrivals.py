@@ -11,7 +11,11 @@ from semistream.core.compile import kernel
 def split_arrivals(
     slots: Int32Array, room: int, limit_seconds: float, hit_seconds: float, miss_seconds: float
 ) -> tuple[Int64Array, Int64Array, int]:
-    """Return the tuples that hit and those that miss, in order, until misses fill the room or time is used up."""
+    """Return the tuples that hit and those that miss, in order, and how many these are.
+
+    They end with the miss that fills the room, as the papers' phases end when H_S is full: what comes after it is
+    looked for once there is room again, when the cache may have changed. Or they end when time is used up.
+    """
     hits = np.empty(len(slots), dtype=np.int64)
     misses = np.empty(min(len(slots), room), dtype=np.int64)
     hit_count, miss_count, consumed = _split_kernel(slots, room, limit_seconds, hit_seconds, miss_seconds, hits, misses)
@@ -31,6 +35,8 @@ def _split_kernel(
     hit_count = 0
     miss_count = 0
     seconds = 0.0
+    if room <= 0:
+        return 0, 0, 0
     for index in range(slots.shape[0]):
         if seconds >= limit_seconds and index > 0:
             return hit_count, miss_count, index
@@ -39,9 +45,9 @@ def _split_kernel(
             hit_count += 1
             seconds += hit_seconds
         else:
-            if miss_count == room:
-                return hit_count, miss_count, index
             misses[miss_count] = index
             miss_count += 1
             seconds += miss_seconds
+            if miss_count == room:
+                return hit_count, miss_count, index + 1
     return hit_count, miss_count, slots.shape[0]

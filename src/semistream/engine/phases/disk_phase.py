@@ -28,7 +28,8 @@ class DiskPhase:
     """Reads what the page choice wants, and lets all tuples leave that wait for it.
 
     A tuple whose page group has been read leaves whether or not it has matched, so an absent key never asks twice.
-    `poll_pending` is asked whether more input may come whenever the page choice needs to know.
+    `poll_pending` is asked whether more input may come, and `input_fill` how much of it was there, whenever the page
+    choice needs to know.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class DiskPhase:
         waits: Waits,
         *,
         poll_pending: Callable[[], bool],
+        input_fill: Callable[[], int] | None = None,
         staying: StayingTuples | None = None,
     ) -> None:
         self._staying = staying
@@ -48,6 +50,7 @@ class DiskPhase:
         self._ahead = ahead
         self._waits = waits
         self._poll_pending = poll_pending
+        self._input_fill = input_fill if parts.choice.needs_input_fill else None
         self._choice = parts.choice
         self._merges = parts.choice.merges
         self._buffers = parts.choice.buffers
@@ -159,6 +162,8 @@ class DiskPhase:
 
     def _choose(self) -> Int64Array:
         is_pending = self._poll_pending()
+        if self._input_fill is not None:
+            return self._choice.choose(self._waiting, Moment(is_pending, input_fill=self._input_fill()))
         if self._deadline is None and self._buffers == 1:
             return self._choice.choose(self._waiting, _PENDING if is_pending else _ENDED)
         overdue_before = self._deadline.overdue_before() if self._deadline is not None else 0

@@ -36,13 +36,13 @@ class QueueEntrance(Entrance):
     def __init__(self, waiting: WaitingTuples, intake: Intake) -> None:
         self._waiting = waiting
         self._intake = intake
-        self._taken = 0
-        """The tuples taken since the last read, or since the queue was empty."""
+        self._entered = 0
+        """The tuples that have entered since the last read, or since the queue was empty."""
 
     def room(self) -> int:
         """Return what the intake says."""
         waiting = self._waiting
-        return self._intake.room(waiting, self._taken if waiting.count else 0)
+        return self._intake.room(waiting, self._entered if waiting.count else 0)
 
     def enter(self, codes: Int64Array, page_groups: Int32Array, references: Int64Array) -> None:
         """Let tuples wait."""
@@ -50,10 +50,10 @@ class QueueEntrance(Entrance):
         assert added == len(codes), "the intake gave more room than there is"
 
     def count(self, taken: int, entered: int) -> Operations:
-        """Count what was taken since the last read."""
+        """Count what has entered since the last read."""
         if self._waiting.count == entered:
-            self._taken = 0  # all that were taken before have left without a read
-        self._taken += taken
+            self._entered = 0  # all that had entered before have left without a read
+        self._entered += entered
         return Operations(takes=taken, appends=entered)
 
     def entry_seconds(self, costs: CostProfile) -> float:
@@ -62,11 +62,11 @@ class QueueEntrance(Entrance):
 
     def begin_read(self, *, available: bool, ended: bool) -> bool:
         """Begin a read if the intake says that it may start, and say whether it does."""
-        if not self._intake.ready(self._waiting, self._taken, available=available, ended=ended):
+        if not self._intake.ready(self._waiting, self._entered, available=available, ended=ended):
             return False
         self._intake.begin(self._waiting)
         return True
 
     def end_read(self) -> None:
-        """Count anew what is taken."""
-        self._taken = 0
+        """Count anew what enters."""
+        self._entered = 0

@@ -47,6 +47,8 @@ class StreamPhase:
         self._miss_seconds = costs.take_seconds + costs.probe_seconds + self._entry_seconds
         self._chunk: Chunk | None = None
         self._used = 0
+        self._taken_before = 0
+        """How many tuples had been taken when it last began to take some in."""
         self._hit_rate = 0.0
         self._is_silent = False
         self._is_pausing = False
@@ -82,7 +84,12 @@ class StreamPhase:
 
     def poll_pending(self) -> bool:
         """Say whether a tuple may still enter before others have left; looks for input if that depends on it."""
-        return not self.note_full_rows() and (not self._stream.ended or self.poll())
+        return not self.note_full_rows() and (not self._stream.ended or self._chunk is not None or self.poll())
+
+    def input_fill(self) -> int:
+        """Return how many tuples were there when it last took some in: those it took, and those still there."""
+        left = self._available(self._chunk) - self._used if self._chunk is not None else 0
+        return self._stats.tuples_in - self._taken_before + left
 
     def pause(self) -> Iterator[None]:
         """Wait for input, after what has been answered so far could be handed out."""
@@ -101,6 +108,7 @@ class StreamPhase:
     def take_in(self, limit_seconds: float = float("inf")) -> None:
         """Let tuples enter until there is no room, the input is silent, or the time or a chunk is used up."""
         entrance, rows, output = self._entrance, self._rows, self._output
+        self._taken_before = self._stats.tuples_in
         while limit_seconds > 0 and not (output is not None and output.is_due):
             room = entrance.room() if rows is None else min(entrance.room(), rows.free_slots)
             if room <= 0 or not self.poll() or not (fitting := self._fit_rows()):
