@@ -7,7 +7,7 @@ SPARK_VENV = .venv-spark-$(PYSPARK)
 SPARK_STAMP = $(SPARK_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install servers demo demo-cluster test soak test-slow test-spark test-cluster lint clean
+.PHONY: help install servers demo demo-cluster demo-retail test soak test-slow test-spark test-cluster lint clean
 
 help: ## Show this help
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ demo-cluster: install ## Enrich a stream on a cluster whose nodes share no folde
 	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/kernels $(BIN)/semistream warmup
 	NUMBA_CACHE_DIR=$(CURDIR)/$(VENV)/kernels $(BIN)/python scripts/standalone_cluster.py --apart -- \
 		$(CURDIR)/$(BIN)/python $(CURDIR)/examples/cluster/enrich_from_s3.py
+
+demo-retail: install ## Orders from Kafka, customers from PostgreSQL, products in S3, into Delta, with a kill and a proof: FOR=120 RATE=1000
+	$(BIN)/python examples/retail/run.py $(if $(FOR),--seconds $(FOR)) $(if $(RATE),--rate $(RATE))
 
 test: lint ## Everything that guards a change: ruff, mypy, the import rule, pytest
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -32,8 +32,8 @@ def slow_store(script: str, server: str | None) -> Iterator[None]:
 
     The proxy is `script --serve PORT`, which must call `served`, so that it has a process of its own.
     """
-    from servers.s3 import S3Server
-    from servers.server_process import ServerProcess, free_port, server_folder
+    from servers.s3 import S3Server  # isort: skip - makes the next one known
+    from server_process import ServerProcess, free_port, server_folder
 
     command = server or os.environ.get("SEMISTREAM_MOTO_SERVER") or str(_MOTO_SERVER)
     moto = S3Server(free_port(), BUCKET)

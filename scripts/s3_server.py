@@ -43,6 +43,11 @@ class S3Server:
             "AWS_REGION": "us-east-1",
         }
 
+    def answers(self) -> bool:
+        """Say whether somebody listens."""
+        with socket.socket() as probe:
+            return probe.connect_ex((LOOPBACK, self.port)) == 0
+
     def leave_keys(self, home: Path) -> None:
         """Put the keys where Amazon's tools look for them, too."""
         path = home / ".aws" / "credentials"

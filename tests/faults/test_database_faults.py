@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from server_process import other_user, server_folder
 
 import semistream as ss
 from semistream.core.errors import InvalidSettingError, MasterUnavailableError, SemistreamError
@@ -27,7 +28,6 @@ from servers import mariadb as mariadb_servers
 from servers import postgresql as postgresql_servers
 from servers.mariadb import MariadbServer
 from servers.postgresql import PostgresqlServer
-from servers.server_process import other_user, server_folder
 
 Server = PostgresqlServer | MariadbServer
 ROWS = pa.table({"id": range(0, 2000, 2), "name": [f"name {number}" for number in range(1000)]})

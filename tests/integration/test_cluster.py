@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from semistream.store.paged.format.layout import INDEX_MAGIC, PAGES_MAGIC, belongs_to_a_table
-from servers.server_process import left_out
+from servers.left_out import left_out
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from servers.server_process import left_out
+from servers.left_out import left_out
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 

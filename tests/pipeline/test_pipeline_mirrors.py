@@ -179,3 +179,24 @@ def test_settings_of_mirrors_that_make_no_sense_are_refused(tmp_path: Path, dime
     )
     with pytest.raises(InvalidSettingError, match=sentence):
         read_description(file)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['{ env = "SOURCE" }', '{ kind = "database", address = { env = "SOURCE" }, grows = "changed_at" }'],
+    ids=["all of it", "a value"],
+)
+def test_a_source_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    file = tmp_path / "pipeline.toml"
+    file.write_text(
+        '[pipeline]\nname = "x"\ncheckpoint = "c"\n[source]\nformat = "json"\npath = "in"\nschema = "k INT"\n'
+        f'[[dimension]]\ntable = "t"\nfrom = {source}\nkey = "k"\non = "k"\n[sink]\nformat = "noop"\n'
+    )
+    with pytest.raises(InvalidSettingError, match="needs the environment variable SOURCE"):
+        read_description(file)
+    monkeypatch.setenv("SOURCE", "postgresql://reader@127.0.0.1/shop?table=customers")
+    mirror = read_description(file).dimensions[0].mirror
+    assert mirror is not None
+    assert isinstance(mirror.source, ss.DatabaseSource)
+    assert mirror.source.address == "postgresql://reader@127.0.0.1/shop?table=customers"
+    assert mirror.source.grows == ("changed_at" if "grows" in source else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pipeline_runs import PRODUCTS, SCHEMA, SmallPipeline, sale
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
 from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
+from semistream.pipeline import star
 from semistream.pipeline.checked_start import CheckedStart
 from semistream.pipeline.failures import CheckpointMismatchError, PipelineFailedError
 from semistream.pipeline.planning import plan_pipeline
 from semistream.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.pipeline.sealed_json import write_sealed
 from semistream.pipeline.worker_memory import needed_memory
+from servers.s3 import S3Server
 
 JSON = f'[[source]]\nformat = "json"\npath = "incoming"\nschema = "{SCHEMA}"\nmax_files_per_trigger = 1\n'
 CSV = """[[source]]
@@ -245,3 +248,29 @@ def test_columns_of_a_source_that_tells_them_may_be_added_but_not_lost_or_retype
     with pytest.raises(SchemaDriftError, match=r"\[source\] has bigint and no longer string in the column 'note'"):
         small.run()
     assert len(small.written()) == 2
+
+
+def test_disk_is_for_the_dimensions_in_object_stores_alone(
+    spark: SparkSession, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, int | None] = {}
+    real = star.enrich
+
+    def noted(rows: DataFrame, table: ss.MasterTable, **settings: Any) -> DataFrame:
+        given[table.address.scheme] = settings["disk"]
+        return real(rows, table, **settings)
+
+    monkeypatch.setattr(star, "enrich", noted)
+    makers = s3.address("makers")
+    small = SmallPipeline(
+        spark,
+        tmp_path / "small",
+        enrich='memory = "32MB"\ndisk = "64MB"',
+        dimension=STAR.replace('table = "makers"', f'table = "{makers}"'),
+    )
+    small.build(PRODUCTS.append_column("maker", pa.array([7, 8, 9], pa.int64())))
+    ss.MasterTable.build(MAKERS, makers, key="maker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan_pipeline(spark, small.description)
+    assert given == {"file": None, "s3": 64_000_000}

@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from server_process import ServerProcess, free_port, other_user, server_folder
 
-from servers.server_process import ServerProcess, free_port, left_out, other_user, server_folder
+from servers.left_out import left_out
 
 PASSWORD = "canary-of-mariadb"
 

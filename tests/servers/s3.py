@@ -11,8 +11,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from server_process import ServerProcess, free_port, server_folder
 
-from servers.server_process import ServerProcess, free_port, left_out, server_folder
+from servers.left_out import left_out
 
 REPOSITORY = Path(__file__).parents[2]
 SECRET = "canary-3a91f0c2d7"

@@ -9,6 +9,7 @@ from semistream.core.durations import parse_seconds
 from semistream.core.errors import SemistreamError
 from semistream.mirrors.source_description import MirrorSource
 from semistream.mirrors.sources import source_from_settings
+from semistream.pipeline import secrets
 from semistream.pipeline.description import MirrorDescription
 from semistream.pipeline.toml_table import TomlTable
 
@@ -50,10 +51,21 @@ def _key(table: TomlTable) -> tuple[str, ...]:
 
 
 def _source(table: TomlTable, folder: Path) -> MirrorSource:
-    value = table.required("from")
+    value = _from_environment(table.required("from"), f"{table.name} from")
     if not isinstance(value, str | Mapping):
         raise table.wrong("from", 'must be an address, or a table such as {kind = "files", path = "landing"}')
+    settings = (
+        value
+        if isinstance(value, str)
+        else {n: _from_environment(v, f"{table.name} from {n}") for n, v in value.items()}
+    )
     try:
-        return source_from_settings(value if isinstance(value, str) else dict(value), folder)
+        return source_from_settings(settings, folder)
     except SemistreamError as error:
         raise table.wrong("from", f"is wrong: {error}") from None
+
+
+def _from_environment(value: object, where: str) -> object:
+    """Return what an environment variable holds if {env = "NAME"} asks for it, and other values as they are."""
+    found = secrets.from_environment(value, where)
+    return value if found is None else found

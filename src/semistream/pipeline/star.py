@@ -18,6 +18,7 @@ from semistream.pipeline.description import DimensionDescription, PipelineDescri
 from semistream.pipeline.places import is_local
 from semistream.pipeline.remembered_columns import RememberedColumns
 from semistream.spark.enrichment import enrich
+from semistream.store.places.choice import OBJECT_STORES
 
 _HOT_KEYS = 20
 _NOT_OF_NAMES = re.compile(r"[^\w.-]")
@@ -62,7 +63,7 @@ def _joined(
         on=list(dimension.on) if isinstance(dimension.on, tuple) else dimension.on,
         how=dimension.how,
         memory=memory_of_join(description),
-        disk=settings.disk_bytes,
+        disk=_disk(description, dimension),
         algorithm=settings.algorithm,
         columns=columns.columns,
         replace=dimension.replace,
@@ -79,6 +80,15 @@ def _joined(
         hot_keys=_HOT_KEYS if description.statistics.page.keys else 0,
         parameters=settings.parameters,
     )
+
+
+def _disk(description: PipelineDescription, dimension: DimensionDescription) -> int | None:
+    """Return what copies of a table may take on the local disk, which is said for those in object stores alone."""
+    scheme = MasterTable(dimension.table).address.scheme
+    others = {MasterTable(other.table).address.scheme for other in description.dimensions}
+    if scheme in OBJECT_STORES or not others & set(OBJECT_STORES):
+        return description.enrich.disk_bytes
+    return None
 
 
 def rows_may_wait(description: PipelineDescription) -> bool:

@@ -1,4 +1,4 @@
-"""Servers that tests start on loopback: a free port, a temporary folder, a process that is stopped by its id."""
+"""Servers on loopback for trying things out: a free port, a temporary folder, a process that is stopped by its id."""
 
 from __future__ import annotations
 
@@ -13,9 +13,31 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
-import pytest
+SERVERS_VARIABLE = "SEMISTREAM_SERVERS"
+_DEFAULT = Path(__file__).parents[1] / ".servers"
+
+
+class NotInstalledError(Exception):
+    """A server cannot be had; the message is one sentence that says what to do."""
+
+
+def servers_folder() -> Path:
+    """Return where `make servers` puts things."""
+    return Path(os.environ.get(SERVERS_VARIABLE, _DEFAULT))
+
+
+def jars_that_are_there(name: str, pattern: str = "*.jar") -> list[Path]:
+    """Return the jars of a folder of `.servers`; none if there are none."""
+    return sorted((servers_folder() / name / "jars").glob(pattern))
+
+
+def needed_jars(name: str, pattern: str = "*.jar") -> list[Path]:
+    """Return the jars of a folder of `.servers`, or raise NotInstalledError."""
+    found = jars_that_are_there(name, pattern)
+    if not found:
+        raise NotInstalledError(f"The jars of {name} are not there: run `make servers`.")
+    return found
 
 
 def free_port() -> int:
@@ -23,13 +45,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def left_out(sentence: str) -> NoReturn:
-    """Skip a test whose server cannot be had, with one sentence; in CI that is a failure."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(sentence, pytrace=False)
-    pytest.skip(sentence)
 
 
 def server_folder(prefix: str, user: str | None) -> Path:
