@@ -210,7 +210,7 @@ def _panel(plan: Plan, names: Sequence[str], values: Sequence[Any]) -> Plan:
 def _plan(raw: Mapping[str, Any], name: str) -> Plan:
     x = dict(raw["x"])
     values = tuple(float(parse_bytes(v)) if isinstance(v, str) else float(v) for v in x.pop("values"))
-    series = tuple(_series(one) for one in raw["series"])
+    series = _crossed([_series(one) for one in raw["series"]], [_series(one) for one in raw.get("ways", [])])
     known = {"paper", "figure", "title", "says", "vary", "predict", "chart"}
     return Plan(
         id=name,
@@ -221,6 +221,15 @@ def _plan(raw: Mapping[str, Any], name: str) -> Plan:
         ranks=tuple(raw.get("ranks", ["sorted"])),
         seeds=tuple(raw.get("seeds", [0])),
         **{key: raw[key] for key in known if key in raw},
+    )
+
+
+def _crossed(series: Sequence[Series], ways: Sequence[Series]) -> tuple[Series, ...]:
+    """Return each series in each of the ways, if there are any."""
+    if not ways:
+        return tuple(series)
+    return tuple(
+        Series(f"{one.label}, {way.label}", {**one.settings, **way.settings}) for way in ways for one in series
     )
 
 

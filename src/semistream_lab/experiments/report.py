@@ -20,10 +20,12 @@ from semistream_lab.experiments.plan import Plan, PlannedPoint, all_plans
 from semistream_lab.experiments.point import Row
 from semistream_lab.experiments.report_page import ReportPage, Section, ShownFigure
 from semistream_lab.experiments.results import FinishedPoints, ResultsFolder
+from semistream_lab.experiments.spark_family import FAMILY_GROUP, family_cells
+from semistream_lab.experiments.spark_family_page import draw_family, family_card
 from semistream_lab.experiments.waiting_room import ROOM_GROUP, room_cells
 from semistream_lab.experiments.waiting_room_page import draw_room, room_card
 
-_WITH_OWN_CARDS = {GROUP, ROOM_GROUP}
+_WITH_OWN_CARDS = {GROUP, ROOM_GROUP, FAMILY_GROUP}
 
 Verdict = Mapping[str, Scalar]
 Progress = Callable[[str, int, int], None]
@@ -56,7 +58,7 @@ def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Rep
     folder.write_rows("claims.json", verdicts)
     sections, rows, missing = [], [], 0
     asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group not in _WITH_OWN_CARDS]
-    cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder)
+    cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder) + _family(plans, evidence, folder)
     for number, plan in enumerate(asked):
         if progress is not None:
             progress("Drawing figures", number, len(asked))
@@ -105,6 +107,18 @@ def _room(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) 
     for name, picture in pictures.items():
         _save(picture, name, folder)
     return room_card(cells, pictures)
+
+
+def _family(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) -> str:
+    """Write what there is of the family on Spark, and return its part of the page."""
+    cells = family_cells([plan for plan in plans.values() if plan.group == FAMILY_GROUP], evidence)
+    if not cells.cells:
+        return ""
+    folder.write_rows(f"{FAMILY_GROUP}.json", [cell.row() for cell in cells.cells])
+    pictures = draw_family(cells)
+    for name, picture in pictures.items():
+        _save(picture, name, folder)
+    return family_card(cells, pictures)
 
 
 def judged(evidence: Evidence, progress: Progress | None = None) -> list[Verdict]:

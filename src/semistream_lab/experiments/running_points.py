@@ -6,16 +6,19 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.core.flat_json import Scalar
-from semistream_lab.experiments.measuring import kinds, wall_clock
+from semistream_lab.experiments.measuring import kinds, on_spark, wall_clock
 from semistream_lab.experiments.plan import Plan, PlannedPoint
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.results import ResultsFolder
 from semistream_lab.experiments.workers import Workers
 
+ON_SPARK = "on-spark"
+"""The kind of a point that is counted on Spark."""
 Report = Callable[[str, int, int], None]
 """Is told which experiment is worked on, how many points are done, and of how many."""
 
@@ -146,6 +149,8 @@ def default_jobs() -> int:
 
 def run_point(point: Point, tables: Path) -> Row:
     """Measure a point on the clock that it wants."""
+    if point.kind == ON_SPARK:
+        return on_spark.run(point, tables)
     if point.clock == "wall":
         return wall_clock.run(point, tables)
     return kinds.run(point)
@@ -159,8 +164,11 @@ def _run_tasks(tasks: list[Task], folder: ResultsFolder, jobs: int, outcome: Out
         if report is not None:
             report(by_digest[digest].experiment, done, outcome.points)
 
-    results = _one_by_one(tasks, folder, tell) if jobs == 1 else _side_by_side(tasks, folder, jobs, tell)
-    for digest, error in results:
+    # Points on Spark share a session, and take all cores for themselves.
+    alone = [task for task in tasks if task.point.kind == ON_SPARK]
+    others = [task for task in tasks if task.point.kind != ON_SPARK]
+    first = _one_by_one(others, folder, tell) if jobs == 1 else _side_by_side(others, folder, jobs, tell)
+    for digest, error in chain(first, _on_spark(alone, folder, tell)):
         done += 1
         if error:
             outcome.failures.append(Failure(by_digest[digest], error))
@@ -175,6 +183,13 @@ def _one_by_one(
     for task in tasks:
         begins(task.point.digest)
         yield task.point.digest, measure_and_save(task.point, folder)
+
+
+def _on_spark(tasks: Sequence[Task], folder: ResultsFolder, begins: Callable[[str], None]) -> Iterable[tuple[str, str]]:
+    try:
+        yield from _one_by_one(tasks, folder, begins)
+    finally:
+        on_spark.end_session()
 
 
 def _side_by_side(
