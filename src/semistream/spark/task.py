@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
-from itertools import chain
+from functools import cached_property, reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,22 +14,17 @@ from pyspark import TaskContext
 
 from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
-from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
-from semistream.joining.ordered_session import OrderedSession
-from semistream.joining.session import typical_row_bytes
+from semistream.spark.held_join import HeldJoin, JoinRequest, Order
 from semistream.spark.key_tally import KeyTally
-from semistream.spark.refused_rows import ARRIVALS, RefusedRows
-from semistream.spark.room.room_file import SINCE, TRIES
 from semistream.spark.room.run import RoomRun
 from semistream.spark.room.visit import RoomNumbers, RoomUse
 from semistream.spark.statistics import CACHE_SIZES, TaskStatistics
 from semistream.spark.task_clock import Stopwatch
+from semistream.spark.task_run import carriers, enriched
 from semistream.spark.unmatched_rows import Unmatched, UnmatchedRowError
-from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order
 from semistream.store.address import Address
 from semistream.store.contract import StoredTable
-from semistream.store.tables import table_at
 
 
 @dataclass(frozen=True)
@@ -46,9 +39,7 @@ class Pin:
 
     def resolve(self, table: StoredTable) -> tuple[int, str, int]:
         """Return the version to read, the id of the query and the number of the batch."""
-        owner, batch = self.owner, self.batch
-        if owner is None or batch is None:
-            owner, batch = _micro_batch()
+        owner, batch = self.micro_batch()
         if owner and self.wanted:
             return table.pin(owner, batch, self.version), owner, batch
         if self.version is not None:
@@ -60,6 +51,10 @@ class Pin:
                 stacklevel=2,
             )
         return table.current_version(), owner, batch
+
+    def micro_batch(self) -> tuple[str, int]:
+        """Return the id of the query and the number of the batch, or an empty text and -1."""
+        return _micro_batch() if self.owner is None or self.batch is None else (self.owner, self.batch)
 
 
 @dataclass(frozen=True)
@@ -104,50 +99,20 @@ class EnrichTask:
     """Rows with a null in their key leave although they have no match."""
     room: RoomUse | None = None
     """Where rows wait between micro-batches."""
+    asked_from: int = 0
+    """The dimension of a star whose stream already has the keys of this one, so that both can read together."""
+    asked_columns: tuple[int, ...] = ()
+    """Where the keys are in that stream."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield enriched rows, and at the end the statistics."""
         if self.room is not None:
             yield from RoomRun(self, batches).rows()
-            return
-        stopwatch = Stopwatch(batches)
-        first = next((batch for batch in stopwatch if batch.num_rows), None)
-        if first is None:
-            yield self.counted(JoinStats(), stopwatch, (*self.micro_batch(), 0), None, 0)
-            return
-        table = table_at(self.table, disk_bytes=self.disk_bytes)
-        version, owner, batch_id = self.pin.resolve(table)
-        row_bytes = typical_row_bytes(first, self.memory_bytes)
-        held, session = WORKER.join_for(self.request(first.schema), table, version, row_bytes)
-        before = replace(session.stats)
-        latencies, rows_out, finished = Latencies(), 0, False
-        letters = DeadLetterFiles(self, owner, batch_id)
-        session.dead_letters = letters.refused
-        tally = self.tally()
-        if isinstance(session, OrderedSession):
-            session.unmatched = tally.count_unmatched if tally is not None else None
-        arriving: Iterator[pa.RecordBatch] = chain([first], stopwatch)
-        arrived = time.monotonic()
-        try:
-            for rows in session.run(arriving if tally is None else tally.counting(arriving)):
-                leaving = self._matched(rows, letters) if self.flag_at is not None else rows
-                rows_out += leaving.num_rows
-                latencies.add(time.monotonic() - arrived, leaving.num_rows)
-                with stopwatch.handing_on():
-                    yield self.as_declared(leaving)
-            letters.commit()
-            finished = True
-        finally:
-            if not finished:
-                WORKER.drop(held)
-                letters.discard()
-        WORKER.end_task(held)
-        counters = session.stats.since(before)
-        yield self.counted(counters, stopwatch, (owner, batch_id, version), held, rows_out, latencies, tally=tally)
-        held.warmed_rows = 0
+        else:
+            yield from enriched((self,), batches)
 
-    def request(self, stream: pa.Schema) -> JoinRequest:
-        """Return what is asked of the worker for rows with these columns."""
+    def request(self, stream: pa.Schema, number: int = 0) -> JoinRequest:
+        """Return what is asked of the worker for rows with these columns, for the join of that number of its kind."""
         return JoinRequest(
             self.table,
             self.algorithm,
@@ -157,18 +122,33 @@ class EnrichTask:
             stream,
             self.master_schema,
             self.memory_bytes,
+            number,
         )
+
+    def as_stream(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return joined rows as the next dimension takes them."""
+        return pa.RecordBatch.from_arrays(self._columns(rows), schema=self.next_stream)
+
+    @cached_property
+    def next_stream(self) -> pa.Schema:
+        """The columns of joined rows as the next dimension takes them: by their positions."""
+        return pa.schema([field.with_name(f"c{place}") for place, field in enumerate(list(self.declared)[:-1])])
 
     def as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return joined rows as Spark was told."""
+        return pa.RecordBatch.from_arrays(
+            [*self._columns(rows), pa.nulls(rows.num_rows, pa.string())], schema=self.declared
+        )
+
+    def _columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns of joined rows that are in the output, of the types that were declared."""
         arrived = rows.columns if self.shown is None else [rows.column(index) for index in self.shown]
         if self.tells_matches:
             arrived = [*arrived[:-1], arrived[-1].is_valid()]
-        columns = [
+        return [
             column if column.type == declared.type else column.cast(declared.type)
             for column, declared in zip(arrived, list(self.declared)[:-1], strict=True)
         ]
-        return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], schema=self.declared)
 
     def parted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return the joined rows that leave, and those with a whole key that have no match."""
@@ -191,13 +171,6 @@ class EnrichTask:
                 f"keeps the version of the table that it began with."
             )
 
-    def _matched(self, rows: pa.RecordBatch, letters: DeadLetterFiles) -> pa.RecordBatch:
-        leaving, unmatched = self.parted(rows)
-        self.check_may_lack_match(unmatched)
-        if unmatched.num_rows:
-            letters.put_unmatched(unmatched)
-        return leaving
-
     def counted(
         self,
         counters: JoinStats,
@@ -210,6 +183,21 @@ class EnrichTask:
         tally: KeyTally | None = None,
     ) -> pa.RecordBatch:
         """Return the row that carries the statistics; `batch` is the query, the micro-batch and the version."""
+        text = self.told(counters, stopwatch, batch, held, rows_out, latencies, numbers, tally)
+        return carriers([text], self.declared)
+
+    def told(
+        self,
+        counters: JoinStats,
+        stopwatch: Stopwatch,
+        batch: tuple[str, int, int],
+        held: HeldJoin | None,
+        rows_out: int,
+        latencies: Latencies | None = None,
+        numbers: RoomNumbers | None = None,
+        tally: KeyTally | None = None,
+    ) -> str:
+        """Return the statistics as they are carried."""
         latencies = latencies or Latencies()
         owner, batch_id, version = batch
         counted = TaskStatistics.counted(
@@ -233,8 +221,7 @@ class EnrichTask:
             max_latency_seconds=latencies.max_seconds,
             **asdict(numbers or RoomNumbers()),
         )
-        nulls = [pa.nulls(1, declared.type) for declared in list(self.declared)[:-1]]
-        return pa.RecordBatch.from_arrays([*nulls, pa.array([counted.as_json()])], schema=self.declared)
+        return counted.as_json()
 
     def tally(self) -> KeyTally | None:
         """Return what counts the keys of a task, if they are asked for."""
@@ -245,43 +232,16 @@ class EnrichTask:
         return _micro_batch()
 
 
-class DeadLetterFiles:
-    """The files of dead letters of one task: one for rows that are too large, one for rows without a match."""
+@dataclass(frozen=True)
+class StarTask:
+    """Enriches the rows of one partition by several dimensions, one after the other in the same operator."""
 
-    def __init__(self, task: EnrichTask, owner: str, batch: int) -> None:
-        folder, names = task.dead_letters, task.stream_names
-        self._width = len(names)
-        self._large = RefusedRows(folder, names, owner, batch) if folder is not None else None
-        self._unmatched = (
-            RefusedRows(folder, (*names, *ARRIVALS), owner, batch, "-unmatched") if folder is not None else None
-        )
-        self._reason = f"The master table {task.table.name} has no row with this key."
+    dimensions: tuple[EnrichTask, ...]
+    """Each takes the rows of the one before; the last one declares what Spark was told."""
 
-    @property
-    def refused(self) -> DeadLetters | None:
-        """What takes rows that are too large, if somebody does."""
-        return self._large.put if self._large is not None else None
-
-    def put_unmatched(self, rows: pa.RecordBatch) -> None:
-        """Take joined rows that have no match."""
-        assert self._unmatched is not None
-        count = rows.num_rows
-        now = pa.scalar(int(time.time() * 1e6), pa.int64()).cast(SINCE.type)
-        columns = [*rows.columns[: self._width], pa.repeat(now, count), pa.repeat(pa.scalar(1, TRIES.type), count)]
-        fields = [*list(rows.schema)[: self._width], SINCE, TRIES]
-        self._unmatched.put(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self._reason)
-
-    def commit(self) -> None:
-        """Give the files their names."""
-        for file in (self._large, self._unmatched):
-            if file is not None:
-                file.commit()
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        for file in (self._large, self._unmatched):
-            if file is not None:
-                file.discard()
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield enriched rows, and at the end a row with the statistics of each dimension."""
+        yield from enriched(self.dimensions, batches)
 
 
 def _as_streamed(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:
