@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from semistream.mirrors.files import FileSource
     from semistream.mirrors.kafka import KafkaSource
     from semistream.spark.batch_progress import progress
+    from semistream.spark.dimension import Dimension
     from semistream.spark.enrichment import enrich
 
 __version__ = "0.1.0"
 __all__ = [
     "DatabaseSource",
     "DeltaSource",
+    "Dimension",
     "FileSource",
     "JoinedBatches",
     "KafkaSource",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Dimension": "semistream.spark.dimension",
     "enrich": "semistream.spark.enrichment",
     "join": "semistream.joining",
     "JoinedBatches": "semistream.joining",

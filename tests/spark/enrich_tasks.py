@@ -12,10 +12,11 @@ import pytest
 
 from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.master_table import MasterTable
-from semistream.spark import task as tasks
+from semistream.spark import task_run as tasks
+from semistream.spark.held_join import Order
 from semistream.spark.pinning import Pin
 from semistream.spark.task import EnrichTask
-from semistream.spark.worker import Order, Worker
+from semistream.spark.worker import Worker
 from semistream.store.address import Address
 
 

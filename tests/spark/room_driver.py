@@ -16,7 +16,7 @@ import pytest
 from semistream.engine.output.output_plan import OutputPlan, plan_output
 from semistream.joining.matched import with_matched
 from semistream.master_table import MasterTable
-from semistream.spark import task as tasks
+from semistream.spark import task_run as tasks
 from semistream.spark.pinning import Pin
 from semistream.spark.room import run as runs
 from semistream.spark.room.room import Room

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from enrich_tasks import enrich_task, handed_over, new_worker, run_task
+from watched_pins import asked_for_versions, in_pin
 
 from semistream.core.errors import SemistreamError, StoreUnavailableError
 from semistream.master_table import MasterTable
@@ -52,35 +52,16 @@ def values(task: EnrichTask) -> list[int | None]:
     return found
 
 
-def in_pin(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object], after: Callable[[], object]) -> None:
-    """Do something before and after each pin."""
-    real = PagedTable.pin
-
-    def pin(table: PagedTable, owner: str, batch: int, version: int | None = None) -> int:
-        before()
-        pinned = real(table, owner, batch, version)
-        after()
-        return pinned
-
-    monkeypatch.setattr(PagedTable, "pin", pin)
-
-
 def test_rows_are_looked_up_before_the_version_is_certain_and_leave_after_it(
     task: EnrichTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, certain, left = threading.Event(), threading.Event(), threading.Event()
-    real = pinning.PinOnItsWay.found
-
-    def found(pin: pinning.PinOnItsWay) -> tuple[int, str]:
-        asked.set()
-        return real(pin)
+    asked, certain, left = asked_for_versions(monkeypatch), threading.Event(), threading.Event()
 
     def wait() -> None:
         assert asked.wait(20), "the first rows are ready, and somebody wants to know the version"
         assert not left.wait(0.1), "nothing has left"
         certain.set()
 
-    monkeypatch.setattr(pinning.PinOnItsWay, "found", found)
     in_pin(monkeypatch, lambda: None, wait)
     for _ in task(iter(handed_over(SALES))):
         assert certain.is_set()

@@ -11,8 +11,8 @@ from enrich_tasks import enrich_task, handed_over, new_worker, run_task
 
 from semistream.core.errors import RowTooLargeError
 from semistream.master_table import MasterTable
+from semistream.spark.held_join import Order
 from semistream.spark.pinning import Pin
-from semistream.spark.worker import Order
 
 ORDERS: list[Order] = ["input", "any"]
 

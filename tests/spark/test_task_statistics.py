@@ -15,7 +15,7 @@ from enrich_tasks import enrich_task, handed_over, new_worker, run_task
 
 from semistream.core.errors import InvalidSettingError
 from semistream.master_table import MasterTable
-from semistream.spark.enrichment import _checked_hot_keys
+from semistream.spark.enrich_settings import checked_hot_keys
 from semistream.spark.statistics import CACHE_SIZES, BatchStatistics
 from semistream.store.paged.read.row_reader import FileRowReader
 
@@ -129,7 +129,7 @@ def test_the_tally_of_many_keys_is_bounded_and_still_knows_the_frequent_ones() -
 @pytest.mark.parametrize("count", [-1, 101, True, "many"])
 def test_an_odd_number_of_hot_keys_is_refused(count: int) -> None:
     with pytest.raises(InvalidSettingError, match="hot_keys is"):
-        _checked_hot_keys(count)
+        checked_hot_keys(count)
 
 
 def test_what_other_caches_would_have_answered_is_near_what_they_answer(
@@ -139,7 +139,7 @@ def test_what_other_caches_would_have_answered_is_near_what_they_answer(
     shares = []
     for memory in (4_000_000, 2_200_000):  # of which the index takes a part
         worker = new_worker(monkeypatch)
-        monkeypatch.setattr("semistream.spark.worker._TELL_SECONDS", 0.0)
+        monkeypatch.setattr("semistream.spark.held_join._TELL_SECONDS", 0.0)
         task = enrich_task(table, stream.schema, memory_bytes=memory)
         batches = [
             run_task(task, handed_over(stream.slice(start, 30_000), 10_000))[1]

@@ -52,7 +52,7 @@ def test_a_second_task_finds_what_the_first_has_cached(tmp_path: Path) -> None:
 def test_a_worker_joins_with_any_store_that_keeps_the_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = enrich_task(build(tmp_path), SALES.schema, pin=Pin())
     table = TableWithoutSnapshots(products(), "product_id")
-    for module in ("task", "worker"):
+    for module in ("task_run", "held_join"):
         monkeypatch.setattr(f"semistream.spark.{module}.table_at", lambda _, **__: table)
     for place, master in enumerate((products(), products(version=2))):
         if place:
@@ -104,7 +104,7 @@ def test_two_masters_have_half_of_the_memory_each_and_a_third_one_makes_it_third
                 held.append(counters["memory_bytes"])
         shares.append(held)
         assert sum(held) <= shares[0][0] <= 10_000_000
-        assert sum(join._memory_bytes for join in worker._joins.values()) <= shares[0][0]
+        assert sum(join._share.memory_bytes for join in worker._joins.values()) <= shares[0][0]
     assert shares[1] == [shares[0][0] // 2] * 2
     assert shares[2] == [shares[0][0] // 3] * 3
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -43,7 +43,8 @@ class OrderedSession:
     A chunk of rows is in memory anyway, so nothing waits and the page choice is not asked: the chunk's rows are looked
     for in the cache, the pages that the others need are read once each, in the order of the table, and every row of the
     output is gathered from the cache or from what was found. Runs come one after the other and share the cache;
-    `cache` is that of an earlier session of the same table version, recipe, memory and cached columns.
+    `cache` is that of an earlier session of the same table version, recipe, memory and cached columns. What the budget
+    has above or below `usual_bytes` is the cache's.
     """
 
     def __init__(
@@ -58,9 +59,12 @@ class OrderedSession:
         dead_letters: DeadLetters | None = None,
         seed: int = 0,
         cache: CacheStage | None = None,
+        usual_bytes: int | None = None,
     ) -> None:
         values = recipe.values(parameters)
-        columns, self.sizes = columns_and_sizes(store, plan, budget, recipe=recipe, values=values)
+        columns, self.sizes = columns_and_sizes(
+            store, plan, budget, recipe=recipe, values=values, usual_bytes=usual_bytes
+        )
         return_freed_memory(budget.total_bytes)
         self.store = store
         self.budget = budget
@@ -96,6 +100,11 @@ class OrderedSession:
         self._stats.count_traffic(self.store.traffic)
         return self._stats
 
+    @property
+    def missed_tuples(self) -> int:
+        """Tuples that the cache could not answer."""
+        return self._look_up.missed_tuples
+
     def shared_cache(self) -> CacheStage | None:
         """Return the cache that all runs share."""
         return self._cached
@@ -108,10 +117,27 @@ class OrderedSession:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Generator[pa.RecordBatch]:
         """Join the batches and yield their rows in the order they came."""
-        for chunk in self._chunks(iter(batches)):
-            yield from self._joined(chunk)
+        for chunk in self.chunks(iter(batches)):
+            yield from self.joined(chunk)
 
-    def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    def fetch_ahead(self, keys: Sequence[Sequence[pa.Array]]) -> None:
+        """Read what keys need that are not cached, before some of them come in chunks; in any thread.
+
+        `keys` has the key columns of each of some batches. Nothing of a run may be under way.
+        """
+        codes, usable, _ = self._encoded(keys)
+        self._look_up.fetch_ahead(codes, usable)
+
+    def forget_ahead(self) -> None:
+        """Drop what was read ahead."""
+        self._look_up.forget_ahead()
+
+    @property
+    def read_seconds(self) -> tuple[float, float]:
+        """How long the latest read waited for a disk or a server, and how long it worked."""
+        return self._look_up.waited_seconds, self._look_up.worked_seconds
+
+    def chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         """Yield rows in groups that may be joined together, no larger than recent ones that could be answered at once.
 
         What is noted of each row counts, and so do the rows; but these lie in the batches of whoever calls, and are not
@@ -135,9 +161,9 @@ class OrderedSession:
         if chunk:
             yield chunk
 
-    def _joined(self, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def joined(self, chunk: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of a chunk, or of one part after the other if it needs too much memory."""
-        codes, usable, nulls = self._encoded(chunk)
+        codes, usable, nulls = self._encoded([self.key_columns(batch) for batch in chunk])
         keys = ChunkKeys(chunk, self.plan.stream_keys, self.store.codec) if self._look_up.needs_keys else None
         answers = self._look_up.answer(codes, usable, keys)
         count = len(codes)
@@ -146,7 +172,7 @@ class OrderedSession:
             self._chunk_rows = max(1, min(count - 1, int(0.9 * count * answers.share)))
             del codes, usable
             for part in _parts(chunk, self._chunk_rows):
-                yield from self._joined(part)
+                yield from self.joined(part)
             return
         self._chunk_rows = min(self.sizes.chunk_rows, max(self._chunk_rows, 2 * count))
         self._count(count, nulls, usable)
@@ -160,12 +186,15 @@ class OrderedSession:
             start += batch.num_rows
         self._look_up.learn(answers)
 
-    def _encoded(self, chunk: list[pa.RecordBatch]) -> tuple[Int64Array, BoolArray | None, int]:
+    def key_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns of a batch in which the keys are."""
+        return [batch.column(batch.schema.get_field_index(name)) for name in self.plan.stream_keys]
+
+    def _encoded(self, keys: Sequence[Sequence[pa.Array]]) -> tuple[Int64Array, BoolArray | None, int]:
         """Return the codes of rows, which of them can have a match (None for all), and how many keys are null."""
         codes, masks, nulls = [], [], 0
-        for batch in chunk:
-            keys = [batch.column(batch.schema.get_field_index(name)) for name in self.plan.stream_keys]
-            encoded = self.store.codec.encode(keys)
+        for columns in keys:
+            encoded = self.store.codec.encode(columns)
             codes.append(encoded.codes)
             masks.append(encoded.usable)
             nulls += encoded.null_count
@@ -206,13 +235,14 @@ def columns_and_sizes(
     *,
     recipe: Recipe,
     values: Values,
+    usual_bytes: int | None = None,
 ) -> tuple[pa.Schema, OrderedSizes]:
     """Return the master columns of a session and how it divides its memory, which is reserved; builds nothing."""
     check_keeps_order(recipe)
     names = plan.taken_columns(verify=not store.codec.exact)
     columns = pa.schema([store.schema.field(name) for name in names])
     cache_share = values[CACHE_SHARE] if values.is_given(CACHE_SHARE) else None
-    return columns, ordered_sizes(store, budget, columns, cache_share=cache_share)
+    return columns, ordered_sizes(store, budget, columns, cache_share=cache_share, usual_bytes=usual_bytes)
 
 
 def check_keeps_order(recipe: Recipe, parameters: Mapping[str, float] | None = None) -> None:

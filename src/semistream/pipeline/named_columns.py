@@ -27,7 +27,7 @@ from semistream.pipeline.reading_steps import step_name
 from semistream.pipeline.sources.kinds import kind_of
 from semistream.pipeline.toml_table import suggestion
 from semistream.spark.column_names import ColumnNames
-from semistream.spark.enrichment import spelled_on
+from semistream.spark.planned_join import spelled_on
 
 
 @dataclass(frozen=True)

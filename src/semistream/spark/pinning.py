@@ -28,7 +28,7 @@ class Pin:
 
     def resolve(self, table: StoredTable) -> tuple[int, str, int]:
         """Return the version to read, the id of the query and the number of the batch."""
-        owner, batch = self.owner_and_batch()
+        owner, batch = self.micro_batch()
         if owner and self.wanted:
             return table.pin(owner, batch, self.version), owner, batch
         if self.version is not None:
@@ -41,22 +41,27 @@ class Pin:
             )
         return table.current_version(), owner, batch
 
-    def owner_and_batch(self) -> tuple[str, int]:
+    def micro_batch(self) -> tuple[str, int]:
         """Return the id of the query and the number of the batch, or an empty text and -1."""
         if self.owner is not None and self.batch is not None:
             return self.owner, self.batch
-        return micro_batch()
+        context = TaskContext.get()
+        if context is None:
+            return "", -1
+        owner = context.getLocalProperty("sql.streaming.queryId")
+        batch = context.getLocalProperty("streaming.sql.batchId")
+        return (owner, int(batch)) if owner and batch else ("", -1)
 
     def takes_long(self, table: StoredTable) -> bool:
         """Say whether it is worth beginning with the rows before the version is certain."""
-        return self.wanted and table.pins_take_long and bool(self.owner_and_batch()[0])
+        return self.wanted and table.pins_take_long and bool(self.micro_batch()[0])
 
 
 class PinOnItsWay:
     """A version that is being found out in a thread, and opened there if `opens` says so."""
 
     def __init__(self, pin: Pin, table: StoredTable, *, opens: bool) -> None:
-        owner, batch = pin.owner_and_batch()
+        owner, batch = pin.micro_batch()
         self._pin = Pin(pin.version, owner, batch)
         self._table = table
         self._found: tuple[int, str] | None = None
@@ -96,36 +101,30 @@ class RememberedInput(Iterator[pa.RecordBatch]):
         self._taken: list[pa.RecordBatch] = []
         self._taken_bytes = 0
         self._again: Iterator[pa.RecordBatch] = iter(())
-        self.make_certain: Callable[[], object] | None = None
-        """Is called once before more is taken than may be remembered."""
+        self._make_certain: Callable[[], object] | None = None
+        self._max_bytes = 0
 
     def __next__(self) -> pa.RecordBatch:
         for batch in self._again:
             return batch
-        if self.make_certain is not None and self._taken_bytes >= _REMEMBERED_BYTES:
-            self.make_certain()
+        if self._make_certain is not None and self._taken_bytes >= self._max_bytes:
+            self._make_certain()
         batch = next(self._batches)
-        if self.make_certain is not None:
+        if self._make_certain is not None:
             self._taken.append(batch)
             self._taken_bytes += batch.nbytes
         return batch
 
+    def remember(self, max_bytes: int, make_certain: Callable[[], object]) -> None:
+        """Remember what is taken from now on; before it becomes more than so many bytes, make certain and forget it."""
+        self._max_bytes, self._make_certain = min(max_bytes, _REMEMBERED_BYTES), make_certain
+
     def forget(self) -> None:
         """Remember nothing from now on."""
-        self.make_certain = None
+        self._make_certain = None
         self._taken = []
 
     def from_the_beginning(self) -> None:
         """Give what was remembered once more, and remember nothing from now on."""
         self._again = iter(self._taken)
         self.forget()
-
-
-def micro_batch() -> tuple[str, int]:
-    """Return the id of the streaming query and the number of its micro-batch, or an empty text and -1."""
-    context = TaskContext.get()
-    if context is None:
-        return "", -1
-    owner = context.getLocalProperty("sql.streaming.queryId")
-    batch = context.getLocalProperty("streaming.sql.batchId")
-    return (owner, int(batch)) if owner and batch else ("", -1)

@@ -262,7 +262,7 @@ def _added(counted: Iterable[CountedKeys]) -> CountedKeys:
 
 
 def of_progress(observed: Any) -> list[BatchStatistics]:
-    """Return the statistics of every operator from the observed metrics of a query's progress, or of a batch."""
+    """Return the statistics of every dimension from the observed metrics of a query's progress, or of a batch."""
     batches = []
     for metric, row in dict(observed).items():
         if metric.startswith(METRIC_PREFIX):
@@ -270,7 +270,11 @@ def of_progress(observed: Any) -> list[BatchStatistics]:
                 tasks = row[TASKS_FIELD]
             except (KeyError, ValueError):  # Spark Connect gives the values of the row without their names
                 tasks = row["values"][0]
-            batches.append(BatchStatistics.of(metric.removeprefix(METRIC_PREFIX), tasks or []))
+            by_name: dict[str, list[str]] = {}
+            for task in tasks or []:
+                by_name.setdefault(json.loads(task)["name"], []).append(task)
+            told = by_name or {metric.removeprefix(METRIC_PREFIX): []}
+            batches += [BatchStatistics.of(name, of_name) for name, of_name in told.items()]
     return batches
 
 

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import reduce
-from itertools import chain
+from functools import cached_property, reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from semistream.core.compile import load_compiler
 from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
-from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
-from semistream.joining.ordered_session import OrderedSession
-from semistream.joining.session import typical_row_bytes
+from semistream.spark.held_join import HeldJoin, JoinRequest, Order
 from semistream.spark.key_tally import KeyTally
-from semistream.spark.pinning import OtherVersionError, Pin, PinOnItsWay, RememberedInput, micro_batch
-from semistream.spark.refused_rows import ARRIVALS, RefusedRows
-from semistream.spark.room.room_file import SINCE, TRIES
+from semistream.spark.pinning import Pin
 from semistream.spark.room.run import RoomRun
 from semistream.spark.room.visit import RoomNumbers, RoomUse
 from semistream.spark.statistics import CACHE_SIZES, TaskStatistics
 from semistream.spark.task_clock import Stopwatch
+from semistream.spark.task_run import carriers, enriched
 from semistream.spark.unmatched_rows import Unmatched, UnmatchedRowError
-from semistream.spark.worker import WORKER, HeldJoin, JoinRequest, Order, Session
 from semistream.store.address import Address
-from semistream.store.tables import table_at
 
 
 @dataclass(frozen=True)
@@ -75,104 +67,20 @@ class EnrichTask:
     """Rows with a null in their key leave although they have no match."""
     room: RoomUse | None = None
     """Where rows wait between micro-batches."""
+    asked_from: int = 0
+    """The dimension of a star whose stream already has the keys of this one, so that both can read together."""
+    asked_columns: tuple[int, ...] = ()
+    """Where the keys are in that stream."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield enriched rows, and at the end the statistics."""
         if self.room is not None:
             yield from RoomRun(self, batches).rows()
-            return
-        stopwatch = Stopwatch(batches)
-        first = next((batch for batch in stopwatch if batch.num_rows), None)
-        if first is None:
-            yield self.counted(JoinStats(), stopwatch, (*self.micro_batch(), 0), None, 0)
-            return
-        arriving, arrived = RememberedInput(chain([first], stopwatch)), time.monotonic()
-        run = self._begun(first, arriving)
-        latencies, rows_out, finished = Latencies(), 0, False
-        try:
-            for rows in run.rows:
-                leaving = self._matched(rows, run.letters) if self.flag_at is not None else rows
-                rows_out += leaving.num_rows
-                latencies.add(time.monotonic() - arrived, leaving.num_rows)
-                with stopwatch.handing_on():
-                    yield self.as_declared(leaving)
-            run.letters.commit()
-            finished = True
-        finally:
-            if not finished:
-                WORKER.drop(run.held)
-                run.letters.discard()
-        held = run.held
-        WORKER.end_task(held)
-        told = (*self.pin.owner_and_batch(), run.version)
-        yield self.counted(run.counters(), stopwatch, told, held, rows_out, latencies, tally=run.tally)
-        held.warmed_rows = 0
-
-    def _begun(self, first: pa.RecordBatch, arriving: RememberedInput) -> TaskRun:
-        """Begin the join; no row of it leaves before the version is certain.
-
-        Where it takes long to find the version, rows are looked up meanwhile in the one that this worker used last. If
-        it was another one after all, that is forgotten and done again.
-        """
-        request, row_bytes = self.request(first.schema), typical_row_bytes(first, self.memory_bytes)
-        table = table_at(self.table, disk_bytes=self.disk_bytes)
-        if self.order == "input" and self.pin.takes_long(table):
-            on_its_way = PinOnItsWay(self.pin, table, opens=not WORKER.has_joined(request))
-            before = WORKER.join_as_before(request, row_bytes)
-            run = self._run_if_certain(*before, arriving, on_its_way) if before is not None else None
-            if run is not None:
-                return run
-            load_compiler()
-            version, _ = on_its_way.found()
-            opened = on_its_way.opened
         else:
-            version, _, _ = self.pin.resolve(table)
-            opened = None
-        return self._run(*WORKER.join_for(request, table, version, row_bytes, opened), arriving, version)
+            yield from enriched((self,), batches)
 
-    def _run_if_certain(
-        self, held: HeldJoin, session: Session, arriving: RememberedInput, on_its_way: PinOnItsWay
-    ) -> TaskRun | None:
-        """Begin a join while its version is being found out; None if it is another one."""
-
-        def make_certain() -> int:
-            version, identity = on_its_way.found()
-            if held.store is None or held.store.identity != identity:
-                raise OtherVersionError
-            arriving.forget()
-            return version
-
-        arriving.make_certain = make_certain
-        run = self._run(held, session, arriving, 0)
-        rows = run.rows
-        try:
-            found = next(rows, None)
-            run.version = make_certain()
-        except Exception as error:
-            run.letters.discard()
-            try:
-                make_certain()
-            except OtherVersionError:
-                arriving.from_the_beginning()
-                return None
-            finally:
-                if not isinstance(error, OtherVersionError):
-                    WORKER.drop(held)
-            raise
-        run.rows = rows if found is None else chain([found], rows)
-        return run
-
-    def _run(self, held: HeldJoin, session: Session, arriving: Iterator[pa.RecordBatch], version: int) -> TaskRun:
-        letters, tally = DeadLetterFiles(self, *self.pin.owner_and_batch()), self.tally()
-        session.dead_letters = letters.refused
-        if isinstance(session, OrderedSession):
-            session.unmatched = tally.count_unmatched if tally is not None else None
-        before = replace(session.stats)
-        rows = session.run(arriving if tally is None else tally.counting(arriving))
-        return TaskRun(held, session, version, letters, tally, before, rows)
-
-    def request(self, stream: pa.Schema) -> JoinRequest:
-        """Return what is asked of the worker for rows with these columns."""
+    def request(self, stream: pa.Schema, number: int = 0) -> JoinRequest:
+        """Return what is asked of the worker for rows with these columns, for the join of that number of its kind."""
         return JoinRequest(
             self.table,
             self.algorithm,
@@ -182,18 +90,33 @@ class EnrichTask:
             stream,
             self.master_schema,
             self.memory_bytes,
+            number,
         )
+
+    def as_stream(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return joined rows as the next dimension takes them."""
+        return pa.RecordBatch.from_arrays(self._columns(rows), schema=self.next_stream)
+
+    @cached_property
+    def next_stream(self) -> pa.Schema:
+        """The columns of joined rows as the next dimension takes them: by their positions."""
+        return pa.schema([field.with_name(f"c{place}") for place, field in enumerate(list(self.declared)[:-1])])
 
     def as_declared(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return joined rows as Spark was told."""
+        return pa.RecordBatch.from_arrays(
+            [*self._columns(rows), pa.nulls(rows.num_rows, pa.string())], schema=self.declared
+        )
+
+    def _columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns of joined rows that are in the output, of the types that were declared."""
         arrived = rows.columns if self.shown is None else [rows.column(index) for index in self.shown]
         if self.tells_matches:
             arrived = [*arrived[:-1], arrived[-1].is_valid()]
-        columns = [
+        return [
             column if column.type == declared.type else column.cast(declared.type)
             for column, declared in zip(arrived, list(self.declared)[:-1], strict=True)
         ]
-        return pa.RecordBatch.from_arrays([*columns, pa.nulls(rows.num_rows, pa.string())], schema=self.declared)
 
     def parted(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         """Return the joined rows that leave, and those with a whole key that have no match."""
@@ -216,13 +139,6 @@ class EnrichTask:
                 f"keeps the version of the table that it began with."
             )
 
-    def _matched(self, rows: pa.RecordBatch, letters: DeadLetterFiles) -> pa.RecordBatch:
-        leaving, unmatched = self.parted(rows)
-        self.check_may_lack_match(unmatched)
-        if unmatched.num_rows:
-            letters.put_unmatched(unmatched)
-        return leaving
-
     def counted(
         self,
         counters: JoinStats,
@@ -235,6 +151,21 @@ class EnrichTask:
         tally: KeyTally | None = None,
     ) -> pa.RecordBatch:
         """Return the row that carries the statistics; `batch` is the query, the micro-batch and the version."""
+        text = self.told(counters, stopwatch, batch, held, rows_out, latencies, numbers, tally)
+        return carriers([text], self.declared)
+
+    def told(
+        self,
+        counters: JoinStats,
+        stopwatch: Stopwatch,
+        batch: tuple[str, int, int],
+        held: HeldJoin | None,
+        rows_out: int,
+        latencies: Latencies | None = None,
+        numbers: RoomNumbers | None = None,
+        tally: KeyTally | None = None,
+    ) -> str:
+        """Return the statistics as they are carried."""
         latencies = latencies or Latencies()
         owner, batch_id, version = batch
         counted = TaskStatistics.counted(
@@ -258,72 +189,23 @@ class EnrichTask:
             max_latency_seconds=latencies.max_seconds,
             **asdict(numbers or RoomNumbers()),
         )
-        nulls = [pa.nulls(1, declared.type) for declared in list(self.declared)[:-1]]
-        return pa.RecordBatch.from_arrays([*nulls, pa.array([counted.as_json()])], schema=self.declared)
+        return counted.as_json()
 
     def tally(self) -> KeyTally | None:
         """Return what counts the keys of a task, if they are asked for."""
         return KeyTally(self.plan.stream_keys, self.hot_keys) if self.hot_keys else None
 
-    def micro_batch(self) -> tuple[str, int]:
-        """Return the id of the streaming query and the number of its micro-batch, or an empty text and -1."""
-        return micro_batch()
 
+@dataclass(frozen=True)
+class StarTask:
+    """Enriches the rows of one partition by several dimensions, one after the other in the same operator."""
 
-@dataclass
-class TaskRun:
-    """A run of a join over the rows of a task."""
+    dimensions: tuple[EnrichTask, ...]
+    """Each takes the rows of the one before; the last one declares what Spark was told."""
 
-    held: HeldJoin
-    session: Session
-    version: int
-    letters: DeadLetterFiles
-    tally: KeyTally | None
-    before: JoinStats
-    rows: Iterator[pa.RecordBatch]
-
-    def counters(self) -> JoinStats:
-        """Return what the run has counted."""
-        return self.session.stats.since(self.before)
-
-
-class DeadLetterFiles:
-    """The files of dead letters of one task: one for rows that are too large, one for rows without a match."""
-
-    def __init__(self, task: EnrichTask, owner: str, batch: int) -> None:
-        folder, names = task.dead_letters, task.stream_names
-        self._width = len(names)
-        self._large = RefusedRows(folder, names, owner, batch) if folder is not None else None
-        self._unmatched = (
-            RefusedRows(folder, (*names, *ARRIVALS), owner, batch, "-unmatched") if folder is not None else None
-        )
-        self._reason = f"The master table {task.table.name} has no row with this key."
-
-    @property
-    def refused(self) -> DeadLetters | None:
-        """What takes rows that are too large, if somebody does."""
-        return self._large.put if self._large is not None else None
-
-    def put_unmatched(self, rows: pa.RecordBatch) -> None:
-        """Take joined rows that have no match."""
-        assert self._unmatched is not None
-        count = rows.num_rows
-        now = pa.scalar(int(time.time() * 1e6), pa.int64()).cast(SINCE.type)
-        columns = [*rows.columns[: self._width], pa.repeat(now, count), pa.repeat(pa.scalar(1, TRIES.type), count)]
-        fields = [*list(rows.schema)[: self._width], SINCE, TRIES]
-        self._unmatched.put(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self._reason)
-
-    def commit(self) -> None:
-        """Give the files their names."""
-        for file in (self._large, self._unmatched):
-            if file is not None:
-                file.commit()
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        for file in (self._large, self._unmatched):
-            if file is not None:
-                file.discard()
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield enriched rows, and at the end a row with the statistics of each dimension."""
+        yield from enriched(self.dimensions, batches)
 
 
 def _as_streamed(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:

@@ -47,6 +47,19 @@ class FoundRows:
     columns: tuple[FoundColumn, ...]
     code_count: int
     """How many of the codes, from the first on, were looked up before the rows took all the memory they may."""
+    chosen: Int64Array | None = None
+    """Which of the codes are meant, where not all are."""
+
+    @property
+    def firsts(self) -> Int64Array:
+        """Where the rows of each code that is meant start."""
+        return self.bounds[:-1] if self.chosen is None else self.bounds[self.chosen]
+
+    @property
+    def row_counts(self) -> Int64Array:
+        """How many rows each code that is meant has."""
+        counts: Int64Array = np.diff(self.bounds)
+        return counts if self.chosen is None else counts[self.chosen]
 
 
 @dataclass(frozen=True)

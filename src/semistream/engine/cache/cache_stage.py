@@ -68,6 +68,11 @@ class CacheStage(ABC):
     """Whether `load` has been called; a stage may serve several runs of a join, one after the other."""
 
     @property
+    def is_sampled(self) -> bool:
+        """Whether it is known to answer next to nothing, and only some tuples and reads come to it for that."""
+        return False
+
+    @property
     def guard(self) -> AbstractContextManager[Any]:
         """The lock, if two threads use the stage."""
         return nullcontext()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.reading.fetched_ahead import FetchedAhead
 from semistream.engine.reading.misses import ChunkKeys, Misses, only_array
 from semistream.engine.reading.page_look_up import PageRowReader
 from semistream.engine.rows.merged_rows import NOWHERE, MergedRows, found_place
@@ -90,6 +91,14 @@ class ChunkLookUp:
         self.needs_keys = not store.capabilities.pages
         """Whether the store finds rows by keys, and not by codes."""
         self._key_columns = [columns.get_field_index(name) for name in store.key] if self.needs_keys else []
+        self._ahead: FetchedAhead | None = None
+        self._max_ahead_codes = 1 << 40
+        self.missed_tuples = 0
+        """Tuples whose codes had to be looked up in the master table."""
+        self.waited_seconds = 0.0
+        """Of the latest look-up that read, the time in which it waited for a disk or a server."""
+        self.worked_seconds = 0.0
+        """The rest of it."""
 
     def answer(
         self, codes: Int64Array, usable: BoolArray | None, keys: ChunkKeys | None = None
@@ -114,7 +123,10 @@ class ChunkLookUp:
         readable, largest_refused = self._readable(pages)
         asked = misses.codes if readable is None else misses.codes[readable]
         asked_keys = misses.keys(keys) if keys is not None and len(asked) else None
-        looked_up = self._looked_up(asked, pages if readable is None else pages[readable], asked_keys)
+        looked_up = self._ahead.rows_of(asked) if self._ahead is not None else None
+        if looked_up is None:
+            self._ahead = None  # its memory is that of the next rows
+            looked_up = self._looked_up(asked, pages if readable is None else pages[readable], asked_keys)
         if looked_up.code_count < len(asked):
             return TooManyRows(looked_up.code_count / len(asked))
         if cached is not None and slots is not None:
@@ -122,9 +134,38 @@ class ChunkLookUp:
         counts, refused = self._place(places, misses, looked_up, readable)
         rows = MergedRows(self._columns, cached.rows if cached is not None else None, looked_up.columns)
         self._stats.iterations += 1
+        self.missed_tuples += len(misses.rows)
         return ChunkAnswers(
             places, counts, refused, largest_refused, rows, misses, looked_up, readable, cached is not None, asked_keys
         )
+
+    def fetch_ahead(self, codes: Int64Array, usable: BoolArray | None) -> None:
+        """Read what codes need before `answer` is asked for some of them; nothing if it takes more than it may.
+
+        May be called from another thread while nobody else uses the object, and not while answers are in use.
+        """
+        self._ahead = None
+        if self.needs_keys:
+            return
+        missing = np.ones(len(codes), dtype=np.bool_) if usable is None else usable
+        if self._cached is not None and not self._cached.is_sampled:
+            missing = missing & (self._cached.probe(codes, _NO_PAGES) < 0)
+        asked = np.unique(codes[missing])
+        pages = self._store.locate(asked)
+        readable, _ = self._readable(pages)
+        if readable is not None:
+            asked, pages = asked[readable], pages[readable]
+        if not len(asked) or len(asked) > self._max_ahead_codes:
+            return
+        found = self._looked_up(asked, pages, None)
+        if found.code_count < len(asked):
+            self._max_ahead_codes = found.code_count
+            return
+        self._ahead = FetchedAhead(asked, found)
+
+    def forget_ahead(self) -> None:
+        """Drop what was read ahead."""
+        self._ahead = None
 
     def learn(self, answers: ChunkAnswers) -> None:
         """Let the cache admit what is worth it; the places of the chunk are void afterwards."""
@@ -135,7 +176,7 @@ class ChunkLookUp:
             readable = answers.readable
             codes = misses.codes if readable is None else misses.codes[readable]
             asks = (misses.asks if readable is None else misses.asks[readable]).astype(np.int32)
-            firsts, sizes = answers.looked_up.bounds[:-1], np.diff(answers.looked_up.bounds)
+            firsts, sizes = answers.looked_up.firsts, answers.looked_up.row_counts
 
             def take(chosen: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch | None]]:
                 if not len(self._columns):
@@ -184,9 +225,11 @@ class ChunkLookUp:
             return self._nothing
         reader, stats = self._reader, self._stats
         before = (reader.page_reads, reader.read_requests, reader.bytes_read)
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.thread_time()
         looked_up = reader.look_up(codes, pages) if keys is None else reader.look_up_keys(codes, keys)
-        stats.read_seconds += time.perf_counter() - began
+        self.worked_seconds, took = time.thread_time() - worked, time.perf_counter() - began
+        self.waited_seconds = took - self.worked_seconds
+        stats.read_seconds += took
         stats.page_reads += reader.page_reads - before[0]
         stats.read_requests += reader.read_requests - before[1]
         stats.bytes_read += reader.bytes_read - before[2]
@@ -214,8 +257,8 @@ class ChunkLookUp:
         self, places: Int64Array, misses: Misses, looked_up: FoundRows, readable: Int64Array | None
     ) -> tuple[Int64Array | None, BoolArray | None]:
         """Put the places of rows that were found; return how many rows each has, and which are refused."""
-        sizes = np.diff(looked_up.bounds)
-        of_codes = np.where(sizes > 0, found_place(looked_up.bounds[:-1]), NOWHERE)
+        sizes = looked_up.row_counts
+        of_codes = np.where(sizes > 0, found_place(looked_up.firsts), NOWHERE)
         refused = None
         if readable is not None:
             of_readable, readable_sizes = of_codes, sizes

@@ -31,6 +31,9 @@ _ENTRY_BYTES = 16  # what admission takes for each entry of the cache
 class OrderedSizes:
     """What each part of the join may hold."""
 
+    cache_bytes: int
+    whole_cache_bytes: int
+    """What a cache of all rows would take."""
     cache_tuples: int
     cache_variable_bytes: int
     found_bytes: int
@@ -45,10 +48,18 @@ class OrderedSizes:
 
 
 def ordered_sizes(
-    store: MasterStore, budget: MemoryBudget, columns: pa.Schema, *, cache_share: float | None = None
+    store: MasterStore,
+    budget: MemoryBudget,
+    columns: pa.Schema,
+    *,
+    cache_share: float | None = None,
+    usual_bytes: int | None = None,
 ) -> OrderedSizes:
-    """Return sizes so that what is allocated stays within the budget, and reserve them."""
-    memory, index_bytes = budget.total_bytes, store.index_bytes
+    """Return sizes so that what is allocated stays within the budget, and reserve them.
+
+    What the budget has above or below `usual_bytes` the cache has more or less; all else is as large as with these.
+    """
+    memory, index_bytes = usual_bytes or budget.total_bytes, store.index_bytes
     divided = memory - index_bytes
     needed = index_bytes + max(_MIN_DIVIDED_BYTES, index_bytes // 3)
     if memory < needed:
@@ -59,6 +70,7 @@ def ordered_sizes(
         )
     largest_page_bytes = divided // PAGE_SHARE
     cache_bytes = int((MAX_CACHE_SHARE if cache_share is None else min(cache_share, MAX_CACHE_SHARE)) * divided)
+    cache_bytes = max(0, cache_bytes + budget.total_bytes - memory)
     found_bytes = divided // _FOUND_SHARE
     read_bytes = max(min(store.largest_page_bytes, largest_page_bytes), divided // _PIECE_SHARE) + _SPARE_BYTES
     piece_bytes = min(_MAX_PIECE_BYTES, divided // _PIECE_SHARE)
@@ -73,9 +85,11 @@ def ordered_sizes(
     chunk_bytes = budget.free_bytes
     budget.reserve("input", chunk_bytes)
     row_bytes = variable_bytes(store, tuple(columns.names))
-    cache_tuples = fitting_tuples(cache_bytes, SlotRows.slot_bytes(columns) + 1.25 * row_bytes + _ENTRY_BYTES)
-    cache_tuples = min(cache_tuples, max(1, store.row_count))
+    fitting = fitting_tuples(cache_bytes, SlotRows.slot_bytes(columns) + 1.25 * row_bytes + _ENTRY_BYTES)
+    cache_tuples = min(fitting, max(1, store.row_count))
     return OrderedSizes(
+        cache_bytes=cache_bytes,
+        whole_cache_bytes=cache_bytes * max(1, store.row_count) // max(1, fitting),
         cache_tuples=cache_tuples,
         cache_variable_bytes=int(cache_tuples * 1.25 * row_bytes),
         found_bytes=found_bytes,

@@ -19,6 +19,7 @@ from semistream.core.stats import JoinStats
 from semistream.joining.session import JoinSession, typical_row_bytes
 from semistream.policies.contract import Staying
 from semistream.policies.staying import Sweep
+from semistream.spark.held_join import HeldJoin
 from semistream.spark.room.arriving_rows import ArrivingRows, several_slots, slot_of
 from semistream.spark.room.kept_rows import KeptRows, bury, dead_letters, parked_before
 from semistream.spark.room.pinned_rows import PinnedRows
@@ -26,7 +27,7 @@ from semistream.spark.room.room import Room, RoomError
 from semistream.spark.room.room_file import SINCE, TRIES, Kind, RoomHead
 from semistream.spark.room.visit import RoomNumbers, Visit
 from semistream.spark.task_clock import Stopwatch
-from semistream.spark.worker import WORKER, HeldJoin
+from semistream.spark.worker import WORKER
 from semistream.store.contract import MasterStore, StoredTable
 from semistream.store.tables import table_at
 
@@ -124,7 +125,7 @@ class RoomRun:
             parked, oldest = parked_before(self._room, context.partitionId(), None)
             self._numbers.parked = parked
             self._numbers.oldest_seconds = max(0.0, self._now - oldest) if oldest is not None else 0.0
-        told = (*self._task.micro_batch(), 0)
+        told = (*self._task.pin.micro_batch(), 0)
         return self._task.counted(JoinStats(), self._stopwatch, told, None, 0, self._latencies, self._numbers)
 
     def _visit(self, first: pa.RecordBatch, table: StoredTable) -> Visit:

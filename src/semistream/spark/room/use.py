@@ -27,7 +27,7 @@ from semistream.store.address import Address
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from semistream.spark.worker import Order
+    from semistream.spark.held_join import Order
 
 ROOM_COLUMNS = (SINCE, TRIES)
 """What a row of a stream has in a room besides its own columns."""
