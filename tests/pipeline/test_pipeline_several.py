@@ -10,16 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pipeline_runs import PRODUCTS, SCHEMA, SmallPipeline, sale
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
-from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
+from semistream.core.errors import InvalidSettingError, NameClashError, SchemaDriftError, UnknownColumnError
 from semistream.pipeline.checked_start import CheckedStart
 from semistream.pipeline.failures import CheckpointMismatchError, PipelineFailedError
 from semistream.pipeline.planning import plan_pipeline
 from semistream.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.pipeline.sealed_json import write_sealed
 from semistream.pipeline.worker_memory import needed_memory
+from semistream.spark.batch_progress import BatchProgress
 
 JSON = f'[[source]]\nformat = "json"\npath = "incoming"\nschema = "{SCHEMA}"\nmax_files_per_trigger = 1\n'
 CSV = """[[source]]
@@ -45,6 +46,11 @@ def _with_makers(small: SmallPipeline) -> None:
     ss.MasterTable.build(MAKERS, small.folder / "makers", key="maker")
 
 
+def operators_of(rows: DataFrame) -> int:
+    """Return how many Python operators a plan has."""
+    return str(rows._jdf.queryExecution().analyzed().toString()).count("MapInArrow")
+
+
 def _csv(small: SmallPipeline, text: str) -> None:
     (small.folder / "tables").mkdir(exist_ok=True)
     (small.folder / "tables" / "0.csv").write_text("quantity,sale_id,product_id\n" + text)
@@ -57,7 +63,8 @@ def test_sources_are_united_by_name_and_rows_meet_one_dimension_after_the_other(
     _with_makers(small)
     small.arrive("0.json", [sale(1, 1, 5), sale(2, 3), sale(3, 99)])
     _csv(small, "4,10,2\n1,11,1\n")
-    totals = small.run()
+    told: list[BatchProgress] = []
+    totals = small.run(told.append)
     makers = {row["maker"]: row for row in MAKERS.to_pylist()}
     products = {row["product_id"]: {**row, "maker": 6 + row["product_id"]} for row in PRODUCTS.to_pylist()}
     expected = []
@@ -74,7 +81,34 @@ def test_sources_are_united_by_name_and_rows_meet_one_dimension_after_the_other(
     assert planned.steps[2].schema.simpleString() == "struct<sale_id:bigint,product_id:bigint,quantity:int>"
     assert planned.steps[-1].schema.names[-2:] == ["country", "name_of_maker"]
     memory = needed_memory(spark, small.description)
+    assert (memory.operators, memory.budget_bytes) == (1, 16_000_000), "the dimensions share an operator and its memory"
+    assert operators_of(planned.rows) == 1
+    assert [one.name for one in told[0].enrichments] == ["small.products", "small.makers"]
+    assert [one.tuples_in for one in told[0].enrichments] == [3, 3]
+
+
+@pytest.mark.parametrize("enrich", ['order = "any"', 'algorithm = "hybridjoin"', 'max_wait = "1 second"'])
+def test_dimensions_whose_rows_need_not_keep_their_order_are_operators_of_their_own(
+    spark: SparkSession, tmp_path: Path, enrich: str
+) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", dimension=STAR, enrich=f'memory = "16MB"\n{enrich}')
+    _with_makers(small)
+    planned = plan_pipeline(spark, small.description)
+    assert [step.name for step in planned.steps] == ["source", "dimension products", "dimension makers"]
+    assert planned.steps[-1].schema.names[-2:] == ["country", "name_of_maker"]
+    memory = needed_memory(spark, small.description)
     assert (memory.operators, memory.budget_bytes) == (2, 8_000_000), "the memory is divided between the dimensions"
+    assert operators_of(planned.rows) == 2
+
+
+def test_what_does_not_fit_in_a_star_is_said_of_its_dimension(spark: SparkSession, tmp_path: Path) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", dimension=STAR.replace('suffix = "_of_maker"', ""))
+    _with_makers(small)
+    with pytest.raises(NameClashError, match=r"\[\[dimension\]\] number 2 does not fit: .* column 'name'"):
+        plan_pipeline(spark, small.description)
+    small.parts["enrich"] = 'memory = "16MB"\nroom = "room"'
+    with pytest.raises(InvalidSettingError, match="room is not used"):
+        plan_pipeline(spark, small.description)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,6 @@ def hit_rates(
     tables: list[Path],
     monkeypatch: pytest.MonkeyPatch,
     worker: Worker,
-    tasks: int,
     first: int = 0,
     swapped: bool = False,
 ) -> list[dict[str, float]]:
@@ -88,6 +88,6 @@ def test_memory_stays_where_it_is_while_caches_save_alike(tables: list[Path], mo
         wide = rows(5000, number)["much"]
         alike = pa.table({"much": wide, "little": rows(5000, 1000 + number)["much"]})
         run_star(star, handed_over(alike, 5000))
-        divided.append([held.more_bytes for held in worker._joins.values()][0])
-    moves = sum(one != other for one, other in zip(divided, divided[1:], strict=False))
+        divided.append(next(held.more_bytes for held in worker._joins.values()))
+    moves = sum(one != other for one, other in pairwise(divided))
     assert moves <= 1, f"caches are emptied for a move again and again: {divided}"

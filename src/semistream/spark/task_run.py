@@ -117,6 +117,7 @@ class DimensionRun:
         counters = self.session.stats.since(self._before)
         if counters.tuples_in:
             self.held.kept_share = self._rows_out / counters.tuples_in
+        self.stopwatch.forget_neighbours(before=self._takes_from is not None, after=not self._is_last)
         return self.task.told(
             counters, self.stopwatch, self._batch, self.held, self._rows_out, self._latencies, tally=self._tally
         )
