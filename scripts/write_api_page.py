@@ -17,13 +17,15 @@ from semistream.core import errors
 
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 _WIDTH = 120
-_FIRST = ("enrich", "MasterTable", "join", "JoinedBatches")
+_FIRST = ("enrich", "Dimension", "MasterTable", "join", "JoinedBatches")
 _NOT_MADE_BY_USERS = ("JoinedBatches",)
 _ONLY_MADE_BY_USERS = "Source"
 """What the names of classes end with that users make and hand on."""
 _TYPES = {
     "On": "str, sequence of str, or mapping",
+    "On | None": "str, sequence of str, mapping or None",
     "TableAddress": "MasterTable, str or path",
+    "TableAddress | Dimension | Sequence[Dimension]": "MasterTable, str, path or list of Dimension",
     "MasterStore | TableAddress": "MasterTable, str, path or open store",
     "Any": "see meaning",
     "tuple[str, int] | Literal[False] | None": "(str, int), False or None",

@@ -14,14 +14,16 @@ from pipeline_runs import PRODUCTS, SCHEMA, SmallPipeline, sale
 from pyspark.sql import DataFrame, SparkSession
 
 import semistream as ss
-from semistream.core.errors import InvalidSettingError, SchemaDriftError, UnknownColumnError
-from semistream.pipeline import star
+from semistream.core.errors import InvalidSettingError, NameClashError, SchemaDriftError, UnknownColumnError
 from semistream.pipeline.checked_start import CheckedStart
 from semistream.pipeline.failures import CheckpointMismatchError, PipelineFailedError
 from semistream.pipeline.planning import plan_pipeline
 from semistream.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.pipeline.sealed_json import write_sealed
 from semistream.pipeline.worker_memory import needed_memory
+from semistream.spark import operator
+from semistream.spark.batch_progress import BatchProgress
+from semistream.spark.task import EnrichTask
 from servers.s3 import S3Server
 
 JSON = f'[[source]]\nformat = "json"\npath = "incoming"\nschema = "{SCHEMA}"\nmax_files_per_trigger = 1\n'
@@ -48,6 +50,11 @@ def _with_makers(small: SmallPipeline) -> None:
     ss.MasterTable.build(MAKERS, small.folder / "makers", key="maker")
 
 
+def operators_of(rows: DataFrame) -> int:
+    """Return how many Python operators a plan has."""
+    return str(rows._jdf.queryExecution().analyzed().toString()).count("MapInArrow")
+
+
 def _csv(small: SmallPipeline, text: str) -> None:
     (small.folder / "tables").mkdir(exist_ok=True)
     (small.folder / "tables" / "0.csv").write_text("quantity,sale_id,product_id\n" + text)
@@ -60,7 +67,8 @@ def test_sources_are_united_by_name_and_rows_meet_one_dimension_after_the_other(
     _with_makers(small)
     small.arrive("0.json", [sale(1, 1, 5), sale(2, 3), sale(3, 99)])
     _csv(small, "4,10,2\n1,11,1\n")
-    totals = small.run()
+    told: list[BatchProgress] = []
+    totals = small.run(told.append)
     makers = {row["maker"]: row for row in MAKERS.to_pylist()}
     products = {row["product_id"]: {**row, "maker": 6 + row["product_id"]} for row in PRODUCTS.to_pylist()}
     expected = []
@@ -77,7 +85,34 @@ def test_sources_are_united_by_name_and_rows_meet_one_dimension_after_the_other(
     assert planned.steps[2].schema.simpleString() == "struct<sale_id:bigint,product_id:bigint,quantity:int>"
     assert planned.steps[-1].schema.names[-2:] == ["country", "name_of_maker"]
     memory = needed_memory(spark, small.description)
+    assert (memory.operators, memory.budget_bytes) == (1, 16_000_000), "the dimensions share an operator and its memory"
+    assert operators_of(planned.rows) == 1
+    assert [one.name for one in told[0].enrichments] == ["small.products", "small.makers"]
+    assert [one.tuples_in for one in told[0].enrichments] == [3, 3]
+
+
+@pytest.mark.parametrize("enrich", ['order = "any"', 'algorithm = "hybridjoin"', 'max_wait = "1 second"'])
+def test_dimensions_whose_rows_need_not_keep_their_order_are_operators_of_their_own(
+    spark: SparkSession, tmp_path: Path, enrich: str
+) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", dimension=STAR, enrich=f'memory = "16MB"\n{enrich}')
+    _with_makers(small)
+    planned = plan_pipeline(spark, small.description)
+    assert [step.name for step in planned.steps] == ["source", "dimension products", "dimension makers"]
+    assert planned.steps[-1].schema.names[-2:] == ["country", "name_of_maker"]
+    memory = needed_memory(spark, small.description)
     assert (memory.operators, memory.budget_bytes) == (2, 8_000_000), "the memory is divided between the dimensions"
+    assert operators_of(planned.rows) == 2
+
+
+def test_what_does_not_fit_in_a_star_is_said_of_its_dimension(spark: SparkSession, tmp_path: Path) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", dimension=STAR.replace('suffix = "_of_maker"', ""))
+    _with_makers(small)
+    with pytest.raises(NameClashError, match=r"\[\[dimension\]\] number 2 does not fit: .* column 'name'"):
+        plan_pipeline(spark, small.description)
+    small.parts["enrich"] = 'memory = "16MB"\nroom = "room"'
+    with pytest.raises(InvalidSettingError, match="room is not used"):
+        plan_pipeline(spark, small.description)
 
 
 @pytest.mark.parametrize(
@@ -250,22 +285,24 @@ def test_columns_of_a_source_that_tells_them_may_be_added_but_not_lost_or_retype
     assert len(small.written()) == 2
 
 
+@pytest.mark.parametrize("order", ["input", "any"])
 def test_disk_is_for_the_dimensions_in_object_stores_alone(
-    spark: SparkSession, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
     given: dict[str, int | None] = {}
-    real = star.enrich
 
-    def noted(rows: DataFrame, table: ss.MasterTable, **settings: Any) -> DataFrame:
-        given[table.address.scheme] = settings["disk"]
-        return real(rows, table, **settings)
+    def noted(*arguments: Any, **settings: Any) -> EnrichTask:
+        task = operator.task_of(*arguments, **settings)
+        given[task.table.scheme] = task.disk_bytes
+        return task
 
-    monkeypatch.setattr(star, "enrich", noted)
+    for module in ("star", "enrichment"):
+        monkeypatch.setattr(f"semistream.spark.{module}.task_of", noted)
     makers = s3.address("makers")
     small = SmallPipeline(
         spark,
         tmp_path / "small",
-        enrich='memory = "32MB"\ndisk = "64MB"',
+        enrich=f'memory = "32MB"\ndisk = "64MB"\norder = "{order}"',
         dimension=STAR.replace('table = "makers"', f'table = "{makers}"'),
     )
     small.build(PRODUCTS.append_column("maker", pa.array([7, 8, 9], pa.int64())))

@@ -362,6 +362,6 @@ def test_times_of_dimensions_are_told_apart(tables: dict[str, Path], monkeypatch
     took = perf_counter() - began
     own = sum(one["seconds"] for one in told.values())
     assert 0.05 <= told["customers"]["read_seconds"] <= told["customers"]["seconds"]
-    assert own <= took
-    assert told["regions"]["input_seconds"] >= told["customers"]["seconds"] - 0.02
-    assert all(one["seconds"] + one["input_seconds"] + one["output_seconds"] <= took for one in told.values())
+    assert told["regions"]["input_seconds"] < 0.01 > told["customers"]["output_seconds"], "neighbours are no waiting"
+    waiting = told["customers"]["input_seconds"] + told["regions"]["output_seconds"]
+    assert 0.8 * took <= own + waiting <= took, "the times of all dimensions make up the task"

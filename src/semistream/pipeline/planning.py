@@ -111,11 +111,12 @@ def _planned(spark: SparkSession, description: PipelineDescription, accept_moved
     if len(streams) > 1:
         note("union of sources", rows)
     prepared = _stepped(rows, "prepare", description.prepare, note)
-    enriched = joined(prepared, description, start.columns, note)
-    rows = _stepped(enriched, "transform", description.transform, note)
+    enriched = joined(prepared, description, start.columns)
+    steps += [PlannedStep(name, schema) for name, schema in enriched.steps]
+    rows = _stepped(enriched.rows, "transform", description.transform, note)
     sink = sink_of(description)
     check_distinct(rows, "[sink]")
-    unsure = _unsure(prepared, enriched, description) if description.sink.mode == "upsert" else ()
+    unsure = _unsure(prepared, enriched.rows, description) if description.sink.mode == "upsert" else ()
     check_upsert(rows, description.sink, unsure=unsure, rows_may_wait=rows_may_wait(description))
     sink.check(rows)
     check_written(sink, description, spark)

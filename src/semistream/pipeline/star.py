@@ -1,24 +1,30 @@
 """Joins the rows of a pipeline with all its dimensions, inside one budget.
 
-Each dimension is a join of its own, one after the other, with an equal part of the memory. Whatever joins several in
-one operator takes the place of this file alone.
+Several dimensions are one operator, in which memory goes to the caches that save most. Where rows may wait or need not
+keep their order, each dimension is an operator of its own, with an equal part of the memory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from semistream.algorithms.registry import algorithm_named
 from semistream.core.errors import InvalidSettingError
 from semistream.master_table import MasterTable
 from semistream.pipeline.checked_start import naming
 from semistream.pipeline.description import DimensionDescription, PipelineDescription
 from semistream.pipeline.places import is_local
 from semistream.pipeline.remembered_columns import RememberedColumns
+from semistream.spark.dimension import Dimension
 from semistream.spark.enrichment import enrich
-from semistream.store.places.choice import OBJECT_STORES
+from semistream.spark.star import joined_with_star
+from semistream.store.tables import disk_of_each
 
 _HOT_KEYS = 20
 _NOT_OF_NAMES = re.compile(r"[^\w.-]")
@@ -26,7 +32,7 @@ _NOT_OF_NAMES = re.compile(r"[^\w.-]")
 
 def joins_of(description: PipelineDescription) -> int:
     """Return how many operators join, each in Python workers of its own."""
-    return len(description.dimensions)
+    return 1 if _is_star(description) else len(description.dimensions)
 
 
 def memory_of_join(description: PipelineDescription) -> int:
@@ -34,61 +40,106 @@ def memory_of_join(description: PipelineDescription) -> int:
     return description.enrich.memory_bytes // joins_of(description)
 
 
-def joined(
-    rows: DataFrame,
-    description: PipelineDescription,
-    columns: Sequence[RememberedColumns],
-    note: Callable[[str, DataFrame], None],
-) -> DataFrame:
-    """Return the rows with the columns of all dimensions; `note` is told what comes of each."""
+@dataclass(frozen=True)
+class Joined:
+    """Rows with the columns of all dimensions, and what the columns were after each, by its name."""
+
+    rows: DataFrame
+    steps: Sequence[tuple[str, StructType]]
+
+
+def joined(rows: DataFrame, description: PipelineDescription, columns: Sequence[RememberedColumns]) -> Joined:
+    """Return the rows with the columns of all dimensions."""
+    if description.enrich.room is not None and not rows_may_wait(description):
+        raise InvalidSettingError("[enrich] room is not used: give `max_wait`, or leave it out.")
     names = _operator_names(description)
-    for dimension, wanted, name in zip(description.dimensions, columns, names, strict=True):
-        with naming(dimension.where):
-            rows = _joined(rows, description, dimension, wanted, name)
-        note(f"dimension {MasterTable(dimension.table).address.name}", rows)
-    return rows
+    steps = [f"dimension {MasterTable(dimension.table).address.name}" for dimension in description.dimensions]
+    if _is_star(description):
+        star = joined_with_star(
+            rows,
+            [
+                _dimension(dimension, wanted, name)
+                for dimension, wanted, name in zip(description.dimensions, columns, names, strict=True)
+            ],
+            how=description.enrich.how,
+            dead_letters=description.enrich.dead_letters,
+            name=description.name,
+            disk=description.enrich.disk_bytes,
+            at=lambda place: naming(description.dimensions[place].where),
+            **_common(description),
+        )
+        return Joined(star.rows, list(zip(steps, star.steps, strict=True)))
+    schemas: list[StructType] = []
+    disks = disk_of_each([described.table for described in description.dimensions], description.enrich.disk_bytes)
+    for described, wanted, name, disk in zip(description.dimensions, columns, names, disks, strict=True):
+        with naming(described.where):
+            rows = _joined(rows, description, described, _dimension(described, wanted, name), name, disk)
+        schemas.append(rows.schema)
+    return Joined(rows, list(zip(steps, schemas, strict=True)))
+
+
+def _is_star(description: PipelineDescription) -> bool:
+    """Say whether all dimensions are joined in one operator, in which rows keep their order and none waits."""
+    settings = description.enrich
+    in_order = settings.order != "any" and algorithm_named(settings.algorithm).keeps_order
+    return len(description.dimensions) > 1 and in_order and not rows_may_wait(description)
+
+
+def _dimension(dimension: DimensionDescription, columns: RememberedColumns, name: str) -> Dimension:
+    return Dimension(
+        MasterTable(dimension.table),
+        on=list(dimension.on) if isinstance(dimension.on, tuple) else dimension.on,
+        how=dimension.how,
+        columns=columns.columns,
+        replace=dimension.replace,
+        suffix=dimension.suffix,
+        matched=dimension.matched,
+        unmatched=dimension.unmatched,
+        name=name,
+    )
+
+
+def _common(description: PipelineDescription) -> dict[str, Any]:
+    """Return the settings that all joins share."""
+    settings = description.enrich
+    return {
+        "memory": memory_of_join(description),
+        "algorithm": settings.algorithm,
+        "order": settings.order,
+        "partitioning": settings.partitioning,
+        "hot_keys": _HOT_KEYS if description.statistics.page.keys else 0,
+        "pin": None,
+        "parameters": settings.parameters,
+    }
 
 
 def _joined(
     rows: DataFrame,
     description: PipelineDescription,
-    dimension: DimensionDescription,
-    columns: RememberedColumns,
+    described: DimensionDescription,
+    dimension: Dimension,
     name: str,
+    disk: int | str | None,
 ) -> DataFrame:
-    settings = description.enrich
+    """Return the rows joined with one dimension, in an operator of its own."""
     return enrich(
         rows,
-        MasterTable(dimension.table),
-        on=list(dimension.on) if isinstance(dimension.on, tuple) else dimension.on,
-        how=dimension.how,
-        memory=memory_of_join(description),
-        disk=_disk(description, dimension),
-        algorithm=settings.algorithm,
-        columns=columns.columns,
+        dimension.table,
+        on=dimension.on,
+        how=described.how,
+        columns=dimension.columns,
         replace=dimension.replace,
         suffix=dimension.suffix,
         matched=dimension.matched,
-        order=settings.order,
-        partitioning=settings.partitioning,
-        room=_room(description, dimension, name),
-        max_wait=settings.max_wait_seconds,
+        disk=disk,
+        room=_room(description, described, name),
+        max_wait=description.enrich.max_wait_seconds,
         unmatched=dimension.unmatched,
-        retry_for=dimension.retry_seconds if dimension.retry_seconds is not None else "1 day",
+        retry_for=described.retry_seconds if described.retry_seconds is not None else "1 day",
         dead_letters=_letters(description, name),
         name=name,
-        hot_keys=_HOT_KEYS if description.statistics.page.keys else 0,
-        parameters=settings.parameters,
+        **_common(description),
     )
-
-
-def _disk(description: PipelineDescription, dimension: DimensionDescription) -> int | None:
-    """Return what copies of a table may take on the local disk, which is said for those in object stores alone."""
-    scheme = MasterTable(dimension.table).address.scheme
-    others = {MasterTable(other.table).address.scheme for other in description.dimensions}
-    if scheme in OBJECT_STORES or not others & set(OBJECT_STORES):
-        return description.enrich.disk_bytes
-    return None
 
 
 def rows_may_wait(description: PipelineDescription) -> bool:
@@ -103,8 +154,6 @@ def _waits(description: PipelineDescription, dimension: DimensionDescription) ->
 def _room(description: PipelineDescription, dimension: DimensionDescription, name: str) -> str | None:
     """Return where rows wait, if some may: beside the checkpoint, with which it is moved and deleted."""
     room = description.enrich.room
-    if room is not None and not rows_may_wait(description):
-        raise InvalidSettingError("[enrich] room is not used: give `max_wait`, or leave it out.")
     if not _waits(description, dimension):
         return None
     if room is None and not is_local(description.checkpoint):
@@ -112,13 +161,13 @@ def _room(description: PipelineDescription, dimension: DimensionDescription, nam
             "[enrich] room is missing: rows that wait need a folder or an object store beside the checkpoint."
         )
     room = room or f"{description.checkpoint}/room"
-    return room if joins_of(description) == 1 else f"{room}/{name}"
+    return room if len(description.dimensions) == 1 else f"{room}/{name}"
 
 
 def _letters(description: PipelineDescription, name: str) -> str | None:
     """Return the folder for rows that cannot be joined; files of two joins would have the same names."""
     folder = description.enrich.dead_letters
-    return folder if folder is None or joins_of(description) == 1 else f"{folder}/{name}"
+    return folder if folder is None or len(description.dimensions) == 1 else f"{folder}/{name}"
 
 
 def _operator_names(description: PipelineDescription) -> list[str]:

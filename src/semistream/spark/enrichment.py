@@ -72,12 +72,15 @@ def enrich(
 
     Args:
         df: The DataFrame to enrich, streaming or not.
-        master: The master table, or its address. Driver and workers must reach it by the same address.
+        master: The master table, or its address. Driver and workers must reach it by the same address. Or a list of
+            `ss.Dimension`, which are joined one after the other in one operator; what belongs to one of them, such as
+            `on`, is then given there.
         on: The key columns: a name, a list of names, or a mapping from columns of the DataFrame to key columns of the
             master table. Capitals in names matter only if spark.sql.caseSensitive is true.
-        how: "inner", "left", "semi" or "anti"; Spark's names, such as "left_outer", also work.
+        how: "inner", "left", "semi" or "anti"; Spark's names, such as "left_outer", also work. With a list, for
+            dimensions that do not say.
         memory: What all joins of one Python worker process may use together: bytes, or a string such as "64MB", "64
-            MiB" or, with Spark's meaning of 1024 times 1024, "64m".
+            MiB" or, with Spark's meaning of 1024 times 1024, "64m". It moves to the caches that save most.
         disk: What copies of parts of a master table in an object store may take on the disk of each executor: bytes, or
             a string such as "2GB". All queries with the same `disk` share it. By default nothing is kept there.
         algorithm: The name of the join algorithm; `semistream algorithms` lists them.

@@ -34,7 +34,7 @@ from semistream.spark.unmatched_rows import checked_unmatched
 from semistream.spark.worker_python import check_worker_python
 from semistream.store.address import Address
 from semistream.store.contract import MasterStore
-from semistream.store.tables import checked_disk, table_at
+from semistream.store.tables import checked_disk, disk_of_each, table_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,7 +74,7 @@ def joined_with_star(
     check_worker_python(df.sparkSession)
     folder = checked_folder(dead_letters)
     tables = [Address.of(dimension.table).absolute() for dimension in dimensions]
-    labels = dimension_names(dimensions, tables)
+    labels, wanted_disks = dimension_names(dimensions, tables), disk_of_each(tables, disk)
     operator = operator_name(name, "star")
     terms = OperatorTerms(
         operator, algorithm, chosen_order, memory_bytes, pin, checked_hot_keys(hot_keys), df.isStreaming
@@ -105,7 +105,7 @@ def joined_with_star(
                 fate = checked_unmatched(
                     dimension.unmatched, kind, has_room=False, has_dead_letters=dead_letters is not None
                 )
-                disks.append(checked_disk(table, disk))
+                disks.append(checked_disk(table, wanted_disks[place]))
                 stores.append(opened.enter_context(table_at(table).open()))
                 join = _planned(columns, dimension, table, stores[-1], kind, fate, of_each, len(dimensions))
             joins.append(join)

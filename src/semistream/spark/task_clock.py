@@ -65,6 +65,18 @@ class Stopwatch(Iterator[pa.RecordBatch]):
         """Begin to wait for rows."""
         self._turn_to(_INPUT)
 
+    def hand_on(self) -> None:
+        """Begin to leave rows to others."""
+        self._turn_to(_OUTPUT)
+
+    def forget_neighbours(self, *, before: bool, after: bool) -> None:
+        """Drop the time in which other dimensions of the same task worked, before or after this one."""
+        self._turn_to(self._doing)
+        if before:
+            self._spent[_INPUT] = 0.0
+        if after:
+            self._spent[_OUTPUT] = 0.0
+
     def _turn_to(self, doing: int) -> int:
         now, before = time.perf_counter(), self._doing
         self._spent[before] += now - self._since

@@ -96,7 +96,11 @@ class TaskRun:
 
     def told(self) -> list[str]:
         """Return the statistics of each dimension, after all rows have left."""
-        return [run.told() for run in self._runs]
+        told: list[str] = []
+        for place, run in enumerate(self._runs):
+            run.stopwatch.forget_neighbours(before=place > 0, after=place < len(self._runs) - 1)
+            told.append(run.told())
+        return told
 
     def _begin_to_work(self) -> None:
         """Let the first dimension work and the others wait for its rows."""
@@ -118,8 +122,8 @@ class TaskRun:
         finished = is_useful = False
         try:
             yield from _through(runs, 0, self._arriving, self._make_certain)
-            self._make_certain()
             self._clocks[0].work()
+            self._make_certain()
             for run in runs:
                 run.letters.commit()
             finished = True
@@ -199,7 +203,10 @@ class DimensionRun:
                 shown = task.as_declared(kept) if make_certain is not None else task.as_stream(kept)
                 with stopwatch.handing_on():
                     yield shown
-        stopwatch.wait()
+        if make_certain is not None:
+            stopwatch.wait()
+        else:
+            stopwatch.hand_on()  # the next dimension may still work on what it has taken
 
     def told(self) -> str:
         """Return the statistics of the run, which has ended."""
@@ -256,8 +263,9 @@ def _through(
         return
     reads = SharedReads(runs, place)
     for chunk in run.session.chunks(arriving):
-        run.stopwatch.work()
         reads.before(chunk)
         joined = run.leaving(run.session.joined(chunk), before_leaving)
         yield from _through(runs, place + 1, joined, make_certain)
+        run.stopwatch.work()
+    run.stopwatch.wait()
     reads.end()

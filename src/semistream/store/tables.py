@@ -18,7 +18,7 @@ from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
 from semistream.store.paged.write.coding import silent
 from semistream.store.paged.write.row_sources import Source, open_source
-from semistream.store.places.choice import place_of, tiered
+from semistream.store.places.choice import OBJECT_STORES, place_of, tiered
 from semistream.store.places.disk_tier import MIN_TIER_BYTES
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "check_page_bytes",
     "checked_disk",
     "compact",
+    "disk_of_each",
     "info",
     "merge",
     "open_source",
@@ -78,6 +79,12 @@ def checked_disk(address: TableAddress, disk: int | str | None) -> int | None:
         )
         return None
     return disk_bytes
+
+
+def disk_of_each(addresses: Sequence[TableAddress], disk: int | str | None) -> list[int | str | None]:
+    """Return the `disk` of each of several tables, which is said for those in object stores alone if there are some."""
+    far = [Address.of(address).scheme in OBJECT_STORES for address in addresses]
+    return [disk if is_far or not any(far) else None for is_far in far]
 
 
 def build(

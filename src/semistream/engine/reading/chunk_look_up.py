@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from resource import RUSAGE_THREAD, getrusage
 
 import numpy as np
 import pyarrow as pa
@@ -225,10 +226,11 @@ class ChunkLookUp:
             return self._nothing
         reader, stats = self._reader, self._stats
         before = (reader.page_reads, reader.read_requests, reader.bytes_read)
-        began, worked = time.perf_counter(), time.thread_time()
+        began, worked, switches = time.perf_counter(), time.thread_time(), _times_waited()
         looked_up = reader.look_up(codes, pages) if keys is None else reader.look_up_keys(codes, keys)
         self.worked_seconds, took = time.thread_time() - worked, time.perf_counter() - began
-        self.waited_seconds = took - self.worked_seconds
+        # A thread that has not waited by itself was only kept from the processor by others.
+        self.waited_seconds = took - self.worked_seconds if _times_waited() > switches else 0.0
         stats.read_seconds += took
         stats.page_reads += reader.page_reads - before[0]
         stats.read_requests += reader.read_requests - before[1]
@@ -280,3 +282,8 @@ class ChunkLookUp:
         counts = (places != NOWHERE).astype(np.int64)
         counts[misses.rows] = np.repeat(sizes, misses.asks)
         return counts, refused
+
+
+def _times_waited() -> int:
+    """Return how often this thread has given the processor up so far, to wait for something."""
+    return getrusage(RUSAGE_THREAD).ru_nvcsw
