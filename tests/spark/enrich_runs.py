@@ -179,12 +179,12 @@ def batch_statistics(df: DataFrame) -> list[BatchStatistics]:
     """Return the statistics of a DataFrame that is no stream, after one action on it."""
     execution: Any = df._jdf.queryExecution()
     metrics = execution.observedMetrics()
-    gathered = []
+    gathered: list[BatchStatistics] = []
     iterator = metrics.iterator()
     while iterator.hasNext():
         entry = iterator.next()
         tasks = entry._2().getList(0)
-        gathered.append(BatchStatistics.of(str(entry._1()).removeprefix(METRIC_PREFIX), list(tasks)))
+        gathered += of_progress({str(entry._1()): {TASKS_FIELD: list(tasks)}})
     return gathered
 
 
