@@ -96,23 +96,27 @@ class RememberedInput(Iterator[pa.RecordBatch]):
         self._taken: list[pa.RecordBatch] = []
         self._taken_bytes = 0
         self._again: Iterator[pa.RecordBatch] = iter(())
-        self.make_certain: Callable[[], object] | None = None
-        """Is called once before more is taken than may be remembered."""
+        self._make_certain: Callable[[], object] | None = None
+        self._max_bytes = 0
 
     def __next__(self) -> pa.RecordBatch:
         for batch in self._again:
             return batch
-        if self.make_certain is not None and self._taken_bytes >= _REMEMBERED_BYTES:
-            self.make_certain()
+        if self._make_certain is not None and self._taken_bytes >= self._max_bytes:
+            self._make_certain()
         batch = next(self._batches)
-        if self.make_certain is not None:
+        if self._make_certain is not None:
             self._taken.append(batch)
             self._taken_bytes += batch.nbytes
         return batch
 
+    def remember(self, max_bytes: int, make_certain: Callable[[], object]) -> None:
+        """Remember what is taken from now on; before it becomes more than so many bytes, make certain and forget it."""
+        self._max_bytes, self._make_certain = min(max_bytes, _REMEMBERED_BYTES), make_certain
+
     def forget(self) -> None:
         """Remember nothing from now on."""
-        self.make_certain = None
+        self._make_certain = None
         self._taken = []
 
     def from_the_beginning(self) -> None:

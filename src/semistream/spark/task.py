@@ -15,14 +15,12 @@ import pyarrow.compute as pc
 from semistream.core.compile import load_compiler
 from semistream.core.latencies import Latencies
 from semistream.core.stats import JoinStats
-from semistream.engine.output.output import DeadLetters
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.joining.ordered_session import OrderedSession
 from semistream.joining.session import typical_row_bytes
+from semistream.spark.dead_letter_files import DeadLetterFiles
 from semistream.spark.key_tally import KeyTally
 from semistream.spark.pinning import OtherVersionError, Pin, PinOnItsWay, RememberedInput, micro_batch
-from semistream.spark.refused_rows import ARRIVALS, RefusedRows
-from semistream.spark.room.room_file import SINCE, TRIES
 from semistream.spark.room.run import RoomRun
 from semistream.spark.room.visit import RoomNumbers, RoomUse
 from semistream.spark.statistics import CACHE_SIZES, TaskStatistics
@@ -142,7 +140,9 @@ class EnrichTask:
             arriving.forget()
             return version
 
-        arriving.make_certain = make_certain
+        # What is remembered is in the chunk that the session holds anyway, unless chunks have no output.
+        assert isinstance(session, OrderedSession)
+        arriving.remember(session.sizes.chunk_bytes // 2, make_certain)
         run = self._run(held, session, arriving, 0)
         rows = run.rows
         try:
@@ -285,45 +285,6 @@ class TaskRun:
     def counters(self) -> JoinStats:
         """Return what the run has counted."""
         return self.session.stats.since(self.before)
-
-
-class DeadLetterFiles:
-    """The files of dead letters of one task: one for rows that are too large, one for rows without a match."""
-
-    def __init__(self, task: EnrichTask, owner: str, batch: int) -> None:
-        folder, names = task.dead_letters, task.stream_names
-        self._width = len(names)
-        self._large = RefusedRows(folder, names, owner, batch) if folder is not None else None
-        self._unmatched = (
-            RefusedRows(folder, (*names, *ARRIVALS), owner, batch, "-unmatched") if folder is not None else None
-        )
-        self._reason = f"The master table {task.table.name} has no row with this key."
-
-    @property
-    def refused(self) -> DeadLetters | None:
-        """What takes rows that are too large, if somebody does."""
-        return self._large.put if self._large is not None else None
-
-    def put_unmatched(self, rows: pa.RecordBatch) -> None:
-        """Take joined rows that have no match."""
-        assert self._unmatched is not None
-        count = rows.num_rows
-        now = pa.scalar(int(time.time() * 1e6), pa.int64()).cast(SINCE.type)
-        columns = [*rows.columns[: self._width], pa.repeat(now, count), pa.repeat(pa.scalar(1, TRIES.type), count)]
-        fields = [*list(rows.schema)[: self._width], SINCE, TRIES]
-        self._unmatched.put(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)), self._reason)
-
-    def commit(self) -> None:
-        """Give the files their names."""
-        for file in (self._large, self._unmatched):
-            if file is not None:
-                file.commit()
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        for file in (self._large, self._unmatched):
-            if file is not None:
-                file.discard()
 
 
 def _as_streamed(plan: OutputPlan, stream: pa.Schema) -> OutputPlan:
