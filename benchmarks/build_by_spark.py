@@ -54,13 +54,17 @@ def rows_in(spark: SparkSession, folder: Path, count: int) -> DataFrame:
     return spark.read.parquet(path)
 
 
-def timed(what: Callable[[], object], path: Path) -> float:
-    """Return the seconds that something takes, and remove what it wrote."""
+ALLOWED = 1.25
+
+
+def timed(what: Callable[[], object], path: Path) -> tuple[float, int]:
+    """Return the seconds that something takes and the bytes that it writes, and remove what it wrote."""
     began = time.perf_counter()
     what()
     took = time.perf_counter() - began
+    written = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     shutil.rmtree(path)
-    return took
+    return took, written
 
 
 def main() -> None:
@@ -78,20 +82,21 @@ def main() -> None:
         small = rows_in(spark, folder / "small", 200_000)
         parquet, table = folder / "sorted", folder / "table"
 
-        def write(frame: DataFrame) -> float:
+        def write(frame: DataFrame) -> tuple[float, int]:
             return timed(lambda: frame.orderBy("product_id").write.parquet(str(parquet)), parquet)
 
-        def build(frame: DataFrame) -> float:
+        def build(frame: DataFrame) -> tuple[float, int]:
             return timed(lambda: ss.MasterTable.build(frame, table, key="product_id"), table)
 
         write(small), build(small)  # compiles what has to be compiled
-        ratios = []
+        ratios, ways = [], {"sorted Parquet": write, "build": build}
         for turn in range(options.turns):
             both = {way: way(rows) for way in ((write, build) if turn % 2 == 0 else (build, write))}
-            ratios.append(both[build] / both[write])
-            print(f"turn {turn + 1}: sorted Parquet {both[write]:.1f} s, build {both[build]:.1f} s", end=", ")
-            print(f"{ratios[-1]:.2f} times as long", flush=True)
-        print(f"{options.rows:,} rows, median of {options.turns}: {median(ratios):.2f} (allowed: 1.25)")
+            ratios.append(both[build][0] / both[write][0])
+            shown = (f"{name} {both[way][0]:.1f} s ({both[way][1] / 1e6:,.0f} MB)" for name, way in ways.items())
+            print(f"turn {turn + 1}: {', '.join(shown)}, {ratios[-1]:.2f} times as long", flush=True)
+        kept = "yes" if median(ratios) <= ALLOWED else "NO"
+        print(f"{options.rows:,} rows, median of {options.turns}: {median(ratios):.2f}; at most {ALLOWED}: {kept}")
         spark.stop()
 
 

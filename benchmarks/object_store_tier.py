@@ -190,6 +190,12 @@ def _claims(rows: list[dict[str, Scalar]], request_ms: float) -> None:
         longest = max(_of(cold, "seconds"))
         kept = "yes" if longest <= MAX_COLD_SECONDS else "NO"
         print(f"longest cold micro-batch, {name}: {longest:.2f} s; at most {MAX_COLD_SECONDS:g} s: {kept}")
+    small, none = medians("disk=256MB"), medians("no tier")
+    if small and none:
+        kept = "yes" if median(small) <= median(none) else "NO"
+        print(
+            f"a tier of a quarter of the table {median(small):,.0f} ms; at most {median(none):,.0f} ms (none): {kept}"
+        )
     print(f"(a request took {request_ms:.1f} ms)")
 
 

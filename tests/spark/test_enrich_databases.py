@@ -112,6 +112,51 @@ def test_a_failure_of_the_database_fails_the_query_and_writes_no_row(
     assert not list(stream.sink.glob("*.parquet"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_a_stream_goes_on_by_itself_when_its_database_was_killed_and_then_paused(
+    spark: SparkSession, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue(kind)  # for the password
+    spark.sparkContext.environment |= {
+        "PGPASSWORD": postgresql_servers.PASSWORD,
+        "MYSQL_PWD": mariadb_servers.PASSWORD,
+    }
+    module: Any = postgresql_servers if kind == "postgresql" else mariadb_servers
+    doomed = module.new_server()
+    try:
+        doomed.load("products", products(500), TYPES, "product_id")
+        stream = SalesStream(spark, tmp_path / "stream")
+        stream.arrive(sales(0, 200, products=500))
+        address = doomed.address("products", "product_id", cache_for=1, statement_timeout=2)
+        with pytest.warns(UserWarning, match="has no versions"):
+            enriched = ss.enrich(stream.stream(), address, on="product_id", how="left", memory="8MB")
+        query = stream.start(enriched, processingTime="100 milliseconds")
+        query.processAllAvailable()
+        doomed.process.kill()
+        stream.arrive(sales(200, 200, products=500))
+        time.sleep(2)
+        assert query.isActive
+        doomed.start()
+        query.processAllAvailable()
+        doomed.pause()
+        stream.arrive(sales(400, 200, products=500))
+        time.sleep(5)
+        assert query.isActive
+        doomed.go_on()
+        query.processAllAvailable()
+        query.stop()
+        master = spark.createDataFrame(products(500).to_pandas())
+        expected = spark_join(stream.batch(), master, {"product_id": "product_id"}, how="left")
+        assert multiset(stream.written()) == multiset(expected)
+    finally:
+        for name in ("PGPASSWORD", "MYSQL_PWD"):
+            del spark.sparkContext.environment[name]
+        for running in spark.streams.active:
+            running.stop()
+        doomed.stop()
+
+
 def test_key_types_that_differ_are_refused_when_the_query_is_planned(spark: SparkSession, postgresql: Any) -> None:
     postgresql.load("products", products(10), TYPES, "product_id")
     stream = spark.createDataFrame(pa.table({"product_id": ["1"]}).to_pandas())

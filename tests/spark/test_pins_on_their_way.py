@@ -19,7 +19,7 @@ from semistream.spark.pinning import Pin
 from semistream.spark.task import EnrichTask
 from semistream.store.address import Address
 from semistream.store.paged.table import PagedTable
-from semistream.store.places import object_store
+from semistream.store.places import object_holds, object_store
 from semistream.store.tables import table_at
 from servers.s3 import S3Server
 
@@ -163,8 +163,8 @@ def test_a_vacuum_between_the_look_for_the_newest_version_and_its_pin_does_not_r
         return real(place, name, content)
 
     assert table.current_version() == 1
-    monkeypatch.setattr(object_store, "_NEWEST_SECONDS", 0.0 if is_late else 30.0)
-    monkeypatch.setattr(object_store, "_HOLDERS_SECONDS", 1.0 if is_late else 3.0)
+    monkeypatch.setattr(object_holds, "NEWEST_SECONDS", 0.0 if is_late else 30.0)
+    monkeypatch.setattr(object_store, "HOLDERS_SECONDS", 1.0 if is_late else 3.0)
     with monkeypatch.context() as patched:
         patched.setattr(object_store.ObjectStore, "put_or_found", put_or_found)
         pinned = table.pin("late" if is_late else "soon", 0)

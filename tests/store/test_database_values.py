@@ -126,6 +126,7 @@ def test_values_of_every_type_come_as_they_are_by_pages_and_by_keys(kind: str, r
         ("numeric", "'NaN'"),
         ("numeric(10, 2)", "'NaN'"),
         ("numeric", "'Infinity'"),
+        ("numeric", "'-Infinity'"),
         ("numeric", "0.0000000000000000001"),
         ("numeric", "10::numeric ^ 21"),
         ("date", "'infinity'"),
@@ -139,7 +140,13 @@ def test_a_value_of_postgresql_without_a_counterpart_is_an_error_that_names_the_
     postgresql: PostgresqlServer, declared: str, value: str
 ) -> None:
     execute(postgresql, "DROP TABLE IF EXISTS odd", f"CREATE TABLE odd (id int PRIMARY KEY, odd_value {declared})")
-    execute(postgresql, f"INSERT INTO odd VALUES (1, {value})")
+    execute(postgresql, "INSERT INTO odd VALUES (0, NULL)")
+    with opened(postgresql, "odd", row_bytes=50) as store:
+        reader = store.row_reader(["odd_value"], 100_000)
+        assert reader is not None
+        execute(postgresql, f"INSERT INTO odd VALUES (1, {value})")
+        with pytest.raises(UnsupportedValueError, match="odd_value"):
+            reader.look_up(np.array([1]), np.zeros(1, dtype=np.int32))
     with pytest.raises(UnsupportedValueError, match="odd_value"), opened(postgresql, "odd", row_bytes=50) as store:
         rows_by_pages(store)
 

@@ -22,6 +22,7 @@ from semistream.core.errors import InvalidSettingError, SemistreamError, StoreUn
 from semistream.core.side_by_side import side_by_side
 from semistream.store.address import Address
 from semistream.store.places.object_client import ObjectClient
+from semistream.store.places.object_holds import HOLDERS_SECONDS, Mark, RacingTurn, ReadLease
 from semistream.store.places.object_ranges import ObjectRanges
 from semistream.store.places.place import (
     NO_LIMIT,
@@ -41,11 +42,6 @@ HINT_NAME, CONDEMNED = "newest", "condemned"
 _PUT_ATTEMPTS = 4
 _MAX_PROBES = 32
 _HEADS_AT_ONCE = 2
-_TOGETHER_SECONDS, _MARK_STAYS_SECONDS = 0.25, 1.0
-"""Two answers that came within so short a time count as one moment, because a mark stays longer than its object."""
-_NEWEST_SECONDS, _HOLDERS_SECONDS = 0.5, 1.0
-"""What was put within so short a time after an object was seen to be the newest counts without another look, because
-nobody removes the newest, and whoever marks an object waits for longer before he looks at what was put."""
 _RACE_SECONDS = 0.005
 _sending: set[str] = set()
 _sending_lock = Lock()
@@ -132,7 +128,7 @@ class ObjectStore(Place):
                     lambda: self.read(name_of(number)), lambda: self.status(name_of(number + 1))
                 )
                 if following is None:
-                    return number, _Read(self, name_of(number), content, began)
+                    return number, ReadLease(self, name_of(number), content, began)
         return super().lease_newest(name_of, number_in)
 
     def status(self, name: str) -> ObjectStatus | None:
@@ -261,18 +257,18 @@ class ObjectStore(Place):
 
     def lease(self, name: str) -> Lease:
         """Read the object; whoever removes it is found out later."""
-        return _Read(self, name, self.read(name))
+        return ReadLease(self, name, self.read(name))
 
     def taken_alone(self, name: str) -> Held | None:
         """Say that the object will be removed."""
         mark = f"{CONDEMNED}/{name}/{uuid.uuid4().hex}"
         self.put_new(mark, b"-")
         self._marked_at = time.monotonic()
-        return _Mark(self, mark)
+        return Mark(self, mark)
 
     def wait_for_holders(self) -> None:
-        """Wait until what was put by those who had seen no mark can be seen; see `_Read.still_there`."""
-        time.sleep(max(0.0, self._marked_at + _HOLDERS_SECONDS - time.monotonic()))
+        """Wait until what was put by those who had seen no mark can be seen; see `ReadLease.still_there`."""
+        time.sleep(max(0.0, self._marked_at + HOLDERS_SECONDS - time.monotonic()))
 
     def is_condemned(self, name: str) -> bool:
         """Say whether somebody is about to remove an object; marks of those who died count for a day."""
@@ -282,7 +278,7 @@ class ObjectStore(Place):
 
     def turn(self) -> WriterTurn:
         """Return a right that everybody has."""
-        return _Racing(self)
+        return RacingTurn(self)
 
     def note_newest(self, number: int) -> None:
         """Leave a hint for those who look for the newest version; it may be lost, or too low."""
@@ -323,67 +319,3 @@ class ObjectStore(Place):
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("places are not pickled: send the address")
-
-
-class _Read(Lease):
-    def __init__(self, place: ObjectStore, name: str, content: bytes, newest_at: float = -math.inf) -> None:
-        self._place = place
-        self._name = name
-        self._content = content
-        self._newest_at = newest_at
-
-    def content(self) -> bytes:
-        return self._content
-
-    def still_there(self) -> bool:
-        began = time.monotonic()
-        if began - self._newest_at <= _NEWEST_SECONDS:
-            # A mark is younger than the object's successor, and that is younger than this; so who made the mark is
-            # still waiting.
-            return True
-        is_condemned, status = side_by_side(
-            lambda: self._place.is_condemned(self._name), lambda: self._place.status(self._name)
-        )
-        if is_condemned or status is None:
-            return False
-        # An object that was there when it was asked for, before its mark was looked for, may have gone together with
-        # its mark in between, but not within a moment. Otherwise it is asked for again, now that there is no mark.
-        return time.monotonic() - began <= _TOGETHER_SECONDS or self._place.status(self._name) is not None
-
-    def release(self) -> None:
-        pass
-
-
-class _Mark(Held):
-    def __init__(self, place: ObjectStore, mark: str) -> None:
-        self._place = place
-        self._mark: str | None = mark
-
-    def release(self) -> None:
-        if self._mark is not None:
-            # What was removed under its protection must have been gone for a while: see `_Read.still_there`.
-            time.sleep(max(0.0, self._place.removed_at + _MARK_STAYS_SECONDS - time.monotonic()))
-            mark, self._mark = self._mark, None
-            removed_at = self._place.removed_at
-            self._place.remove_if_possible(mark)
-            self._place.removed_at = removed_at  # marks protect nobody
-
-
-class _Racing(WriterTurn):
-    def __init__(self, place: ObjectStore) -> None:
-        self._place = place
-
-    def __enter__(self) -> _Racing:
-        return self
-
-    def highest_number(self) -> int | None:
-        return self._place.hinted_number()
-
-    def note_number(self, number: int) -> None:
-        pass
-
-    def note_commit(self, number: int) -> None:
-        self._place.note_newest(number)
-
-    def release(self) -> None:
-        pass

@@ -11,6 +11,7 @@ from threading import Lock
 import numpy as np
 
 from semistream.core.arrays import BoolArray, Int64Array, UInt8Array
+from semistream.store.places.blocks import are_among, blocks_of, parted_at_blocks, spans_of_blocks
 from semistream.store.places.disk_tier import DiskTier
 from semistream.store.places.place import MAX_SPAN_BYTES, Copies, ObjectStatus, Place
 from semistream.store.places.tier_file import BLOCK_BYTES, PRESENT, TierFile
@@ -78,7 +79,7 @@ class TieredPlace(WrappingPlace):
         blocks = blocks_of(far)
         admitted = self._admitted(blocks)
         if len(admitted) < len(blocks):
-            is_kept = _are_among(far, admitted)
+            is_kept = are_among(far, admitted)
             if not is_kept.all():
                 self.inside.read_ranges(name, far[~is_kept], memory)
             far = far[is_kept]
@@ -206,7 +207,7 @@ class TieredPlace(WrappingPlace):
             wanted = wanted[wanted < file.block_count]
         firsts, lasts = spans_of_blocks(wanted, self.inside.gap_bytes // BLOCK_BYTES)
         starts, ends = firsts * BLOCK_BYTES, np.minimum((lasts + 1) * BLOCK_BYTES, file.size_bytes)
-        pieces = _parted(extents)
+        pieces = parted_at_blocks(extents)
         gathered = _Gathered(lambda spans: self._keep(file, needed, spans))
 
         def take(number: int, contents: Sequence[UInt8Array]) -> None:
@@ -305,51 +306,6 @@ class _Gathered:
     def _keep_all(self) -> None:
         spans, self._spans, self._size_bytes = self._spans, [], 0
         self._keep(spans)
-
-
-def blocks_of(extents: Int64Array) -> Int64Array:
-    """Return the blocks that stretches touch, ascending."""
-    first, last = extents[:, 0] // BLOCK_BYTES, (extents[:, 0] + extents[:, 1] - 1) // BLOCK_BYTES
-    counts = last - first + 1
-    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    found: Int64Array = np.unique(np.repeat(first, counts) + within)
-    return found
-
-
-def _are_among(extents: Int64Array, blocks: Int64Array) -> BoolArray:
-    """Say of which stretches all blocks are among some ascending ones."""
-    first, last = extents[:, 0] // BLOCK_BYTES, (extents[:, 0] + extents[:, 1] - 1) // BLOCK_BYTES
-    found: BoolArray = np.searchsorted(blocks, last, side="right") - np.searchsorted(blocks, first) == last - first + 1
-    return found
-
-
-def spans_of_blocks(blocks: Int64Array, gap: int) -> tuple[Int64Array, Int64Array]:
-    """Join ascending blocks that are at most a gap apart to spans that one request may bring: first and last blocks."""
-    max_blocks = MAX_SPAN_BYTES // BLOCK_BYTES
-    firsts, lasts = [], []
-    first = last = -1
-    for block in blocks.tolist():
-        if first >= 0 and block - last - 1 <= gap and block - first < max_blocks:
-            last = block
-            continue
-        if first >= 0:
-            firsts.append(first)
-            lasts.append(last)
-        first = last = block
-    if first >= 0:
-        firsts.append(first)
-        lasts.append(last)
-    return np.array(firsts, dtype=np.int64), np.array(lasts, dtype=np.int64)
-
-
-def _parted(extents: Int64Array) -> Int64Array:
-    """Part stretches at the bounds of blocks, so that each piece comes with one block, and sort the pieces."""
-    pieces = [
-        (at, min(offset + length, (at // BLOCK_BYTES + 1) * BLOCK_BYTES) - at, position + at - offset)
-        for offset, length, position in extents.tolist()
-        for at in (offset, *range((offset // BLOCK_BYTES + 1) * BLOCK_BYTES, offset + length, BLOCK_BYTES))
-    ]
-    return np.array(sorted(pieces), dtype=np.int64).reshape(-1, 3)
 
 
 def _identity(shown: str, status: ObjectStatus) -> str:
