@@ -110,6 +110,8 @@ def test_signals_end_a_bench_and_leave_no_files(tmp_path: Path, number: signal.S
     )
     assert process.stderr is not None
     line = process.stderr.readline()  # the first progress, so that the run has begun
+    if line.startswith("semistream compiles"):
+        line = process.stderr.readline()
     assert line.startswith("hybridjoin")
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
@@ -141,6 +143,42 @@ def test_a_signal_is_not_lost_where_python_drops_exceptions(number: signal.Signa
     assert done.stdout == "cleaned up\n"
     assert done.returncode == code
     assert "Exception ignored" not in done.stderr
+
+
+_STOPPED_WHILE_A_KERNEL_IS_LOADED = """
+import os, sys, time
+import numpy as np
+from numba.core.codegen import JITCodeLibrary
+from semistream.cli import interruption
+from semistream.store.sparse_index import SparseIndex
+load = JITCodeLibrary.get_pointer_to_function
+def interrupted(self, name):
+    os.kill(os.getpid(), int(sys.argv[1]))
+    pointer = load(self, name)
+    print("loaded", flush=True)
+    return pointer
+JITCodeLibrary.get_pointer_to_function = interrupted
+interruption.install()
+try:
+    SparseIndex(np.arange(9)).locate(np.arange(9))
+    time.sleep(30)
+finally:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, -2), (signal.SIGTERM, 143)])
+def test_a_signal_waits_until_a_kernel_is_loaded(number: signal.Signals, code: int) -> None:
+    """An exception in the middle leaves machine code without an address, and the process crashes."""
+    done = subprocess.run(
+        [sys.executable, "-c", _STOPPED_WHILE_A_KERNEL_IS_LOADED, str(int(number))],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith("loaded\n"), done.stderr
+    assert done.stdout.endswith("cleaned up\n")
+    assert done.returncode == code
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

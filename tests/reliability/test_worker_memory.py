@@ -12,7 +12,10 @@ MEMORY = 16_000_000
 
 @pytest.mark.parametrize(
     ("table", "rows", "algorithm", "order"),
-    [("3,000 matches", 300, "demandjoin", "input"), ("hot fat rows", 1_500, "cachejoin", "any")],
+    [
+        ("3,000 matches", 300, "demandjoin", "input"),
+        pytest.param("hot fat rows", 1_500, "cachejoin", "any", marks=pytest.mark.slow),
+    ],
     ids=["many rows of one key, in order", "a fat row of one key, as answered"],
 )
 def test_a_worker_with_16_megabytes_keeps_to_them(

@@ -13,31 +13,43 @@ from semistream_lab.peers.comparison import TurnPlan, compare
 from semistream_lab.peers.contract import Bench, PeerFailedError
 from semistream_lab.peers.data import PeerData, Situation, stream_keys
 from semistream_lab.peers.lookups.sqlite_rows import SqliteLookup
+from semistream_lab.peers.peer_results import PeerResult
 from semistream_lab.peers.peers_by_name import Addresses, chosen_peers
 from semistream_lab.peers.spark_stream import spark_key
 
 
-def test_all_peers_give_the_same_rows_and_are_measured(spark: SparkSession, tmp_path: Path) -> None:
-    situation = Situation.of(20_000, 1000, "16MB", 1.0, 2)
-    peers = chosen_peers("identity,native,enrich,sqlite,duckdb", Addresses()).peers
+def _compared(spark: SparkSession, folder: Path, names: str) -> dict[str, PeerResult]:
+    peers = chosen_peers(names, Addresses()).peers
     plan = TurnPlan(turns=1, batches=2, slow_batches=2, dropped=0)
-    compared = compare(peers, Bench(PeerData(situation, tmp_path), spark), plan, lambda *_: None)
+    situation = Situation.of(20_000, 1000, "16MB", 1.0, 2)
+    compared = compare(peers, Bench(PeerData(situation, folder), spark), plan, lambda *_: None)
     assert compared.failures == {}
     by_peer = {result.peer: result for result in compared.results}
-    assert set(by_peer) == {"identity", "native", "enrich", "sqlite", "duckdb"}
+    assert set(by_peer) == set(names.split(","))
     assert {result.checked_rows for result in by_peer.values()} == {2000}
     assert len({result.checksum for result in by_peer.values() if result.joins}) == 1
     assert all(result.batches == 2 and result.rows_per_second > 0 for result in by_peer.values())
+    assert (by_peer["enrich"].bytes_read_a_batch or 0) > 0
+    for name in set(by_peer) - {"native"}:
+        assert (by_peer[name].peak_process_bytes or 0) > 20_000_000
+    assert "SEMISTREAM_PEER" not in spark.sparkContext.environment
+    assert not list(folder.glob("checkpoint-*"))
+    return by_peer
+
+
+def test_peers_on_spark_and_without_give_the_same_rows_and_are_measured(spark: SparkSession, tmp_path: Path) -> None:
+    by_peer = _compared(spark, tmp_path, "enrich,duckdb")
+    assert 0 < (by_peer["enrich"].add_batch_ms or 0) <= by_peer["enrich"].p99_ms
+
+
+@pytest.mark.slow
+def test_all_peers_give_the_same_rows_and_are_measured(spark: SparkSession, tmp_path: Path) -> None:
+    by_peer = _compared(spark, tmp_path, "identity,native,enrich,sqlite,duckdb")
     for name in ("identity", "native", "enrich", "sqlite"):
         assert 0 < (by_peer[name].add_batch_ms or 0) <= by_peer[name].p99_ms
-    assert (by_peer["enrich"].bytes_read_a_batch or 0) > 0
-    for name in ("identity", "enrich", "sqlite", "duckdb"):
-        assert (by_peer[name].peak_process_bytes or 0) > 20_000_000
     assert by_peer["native"].peak_process_bytes is None
     assert by_peer["native"].memory_bytes is None
     assert by_peer["enrich"].memory_bytes == by_peer["sqlite"].memory_bytes == 16_000_000
-    assert "SEMISTREAM_PEER" not in spark.sparkContext.environment
-    assert not list(tmp_path.glob("checkpoint-*"))
 
 
 def test_a_look_up_that_fails_in_a_worker_ends_its_peer(spark: SparkSession, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream.store.contract import MasterStore, PageSet
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
+from semistream_lab.cost import request_times
 from semistream_lab.cost.request_fit import fit_requests
 from semistream_lab.cost.request_times import IN_FLIGHT, SIZES_BYTES, RequestTime, measure_requests
 
@@ -79,7 +82,12 @@ def test_every_size_is_measured_in_sequence_and_with_each_number_in_flight(store
     assert all(0 <= first <= last < store.page_count for first, last in store.ranges)
 
 
-def test_a_sequence_goes_on_where_the_request_before_ended(store: WatchedStore) -> None:
+def test_a_sequence_goes_on_where_the_request_before_ended(
+    store: WatchedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    milliseconds = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: next(milliseconds) / 1000)
+    monkeypatch.setattr(request_times, "time", clock)
     kinds = measure_requests(store, sizes_bytes=(16 << 10,), in_flight=(1,), rounds=1, round_seconds=0.01)
     assert [kind.sequential for kind in kinds] == [True, False]
     pairs = zip(store.ranges, store.ranges[1:], strict=False)
