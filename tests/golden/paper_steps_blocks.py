@@ -112,9 +112,9 @@ class Ssij:
     the index and joined until it is empty, and it is not refilled meanwhile. Memory moves between pages and buffer.
 
     Ours: the buffer is full at `share` of its slots. A pause of the stream is taken for its end, by the pending phase
-    and by the stream buffer. The page of the oldest tuple is read first. After every fourth join phase a sixteenth of the
-    memory of both moves, on in the same direction unless a read has come to serve fewer tuples; a page takes as much as
-    `slots_per_block` tuples, and the buffer keeps an eighth.
+    and by the stream buffer. The page of the oldest tuple is read first. After every fourth join phase a sixteenth of
+    the memory of both moves, on in the same direction unless a read has come to serve fewer tuples; a page takes as
+    much as `slots_per_block` tuples, and the buffer keeps an eighth.
     """
 
     slots: int
