@@ -23,9 +23,18 @@ _HYBRIDJOIN_FACTOR = 1.36  # k
 
 
 def printed_prediction(
-    algorithm: str, situation: Situation, costs: CostProfile, parameters: Mapping[str, float] | None = None
+    algorithm: str,
+    situation: Situation,
+    costs: CostProfile,
+    parameters: Mapping[str, float] | None = None,
+    *,
+    observed_tuples: float | None = None,
 ) -> Prediction | None:
-    """Return what the paper's own formula says; None if no paper prints one, or all of the table is cached."""
+    """Return what the paper's own formula says; None if no paper prints one, or all of the table is cached.
+
+    The formula of Optimised X-HYBRIDJOIN takes the tuples of an iteration, S/N, from a run: `observed_tuples`. Without
+    a run they follow from its other equations.
+    """
     recipe = algorithm_named(algorithm)
     if algorithm not in _FORMULAS:
         return None
@@ -33,6 +42,10 @@ def printed_prediction(
     division = divide(recipe, situation, costs, parameters)
     if _all_cached(division):
         return None
+    if algorithm == "optimised-x-hybridjoin" and observed_tuples is not None and situation.exponent == 1:
+        if not _can_be_doubled(division):
+            return None
+        formula, source = _with_observed_tuples(observed_tuples), _OPTX_OBSERVED
     iteration = formula(division)
     return Prediction(
         algorithm=algorithm,
@@ -73,12 +86,59 @@ def _x_hybridjoin(division: Division) -> Iteration:
 
 
 def _optimised_x_hybridjoin(division: Division) -> Iteration:
+    """Eqs. 2 and 3, w_N and w_S by Eqs. 4 and 7 where nothing is observed."""
+    served, cached = _phases(division)
+    return _in_two_phases(division, served, cached * served / (1 - cached), cached)
+
+
+def _with_observed_tuples(tuples: float) -> Callable[[Division], Iteration]:
+    """Return the formula as printed, with S/N as observed: Eqs. 5 and 6 for w_N, 8 and 9 for w_S.
+
+    The power laws have no constant factor. Their exponents are log2 of the factors by which Eqs. 4 and 7 change when a
+    size is doubled; from which sizes the paper doubled is not printed, here it is from those of the run.
+    """
+
+    def formula(division: Division) -> Iteration:
+        total, cached_tuples, rows = _sizes(division)
+        hit, match = _hit_probability, _match_probability
+        cached = total ** _doubling(hit(2 * total, cached_tuples), hit(total, cached_tuples))
+        cached *= cached_tuples ** _doubling(hit(total, 2 * cached_tuples), hit(total, cached_tuples))  # Eq. 5
+        matching = match(total, cached_tuples, rows)
+        served = rows ** _doubling(match(total, cached_tuples, 2 * rows), matching)
+        served *= cached_tuples ** _doubling(match(total, 2 * cached_tuples, rows), matching)
+        served *= total ** _doubling(match(2 * total, cached_tuples, rows), matching)  # Eq. 8
+        return _in_two_phases(division, served * division.waiting_slots, cached * tuples, cached)  # Eqs. 9 and 6
+
+    return formula
+
+
+def _can_be_doubled(division: Division) -> bool:
+    """Say whether there is a table left beside twice the cached tuples, so that Eqs. 5 and 8 can be fitted."""
+    total, cached_tuples, rows = _sizes(division)
+    return cached_tuples >= 2 and total - 2 * cached_tuples >= 2 * rows
+
+
+def _doubling(doubled: float, single: float) -> float:
+    """Return the exponent of the power law that doubling a size shows."""
+    return math.log2(doubled / single)
+
+
+def _hit_probability(total: float, cached_tuples: float) -> float:
+    """Eq. 4: p_N."""
+    return math.log(cached_tuples) / math.log(total)
+
+
+def _match_probability(total: float, cached_tuples: float, rows: float) -> float:
+    """Eq. 7: p_S."""
+    page_groups = (total - cached_tuples) / rows  # n
+    return (math.log(total) - math.log(cached_tuples + 1)) / (page_groups * (math.log(total) + _EULER))
+
+
+def _in_two_phases(division: Division, served: float, hits: float, cached: float) -> Iteration:
     """Eq. 2: c_loop; Eq. 3: μ = (w_N + w_S)/c_loop.
 
     A miss is not charged for its probe of the cache.
     """
-    served, cached = _phases(division)
-    hits = cached * served / (1 - cached)
     done = Operations(probes=hits, outputs=served + hits, removals=served, takes=served + hits, appends=served)
     rows = _buffer_rows(division)
     return Iteration(served + hits, cached, _read(division, rows, probed=rows) + division.costs.seconds(done))
@@ -123,17 +183,21 @@ def _phases(division: Division) -> tuple[float, float]:
     Eq. 4: p_N = ln h_R / ln R_t. Eq. 6: w_N = p_N·S/N, S/N being all tuples of an iteration, so w_N = p_N(w_N + w_S).
     Eq. 7: p_S = (ln R_t − ln(h_R + 1)) / (n(ln R_t + γ)), n page groups being in the R_t − h_R tuples left, though the
     queue holds only tuples for these; Eq. 9: w_S = p_S·h_S. Eqs. 5 and 8 replace Eqs. 4 and 7 by power laws that were
-    fitted to them; they are left out.
+    fitted to them; they stand where S/N is observed.
     """
-    total, cached_tuples = division.situation.master_rows, division.sizes.cache_tuples
-    page_groups = (total - cached_tuples) / _buffer_rows(division)
+    total, cached_tuples, rows = _sizes(division)
     if division.situation.exponent == 1:
-        cached = math.log(max(1, cached_tuples)) / math.log(total)
-        rest = (math.log(total) - math.log(cached_tuples + 1)) / (math.log(total) + _EULER)
+        cached = _hit_probability(total, max(1.0, cached_tuples))
+        matching = _match_probability(total, cached_tuples, rows)
     else:
-        cached = division.shares.of_first_ranks(cached_tuples)
-        rest = 1 - cached
-    return rest / page_groups * division.waiting_slots, cached
+        cached = division.shares.of_first_ranks(division.sizes.cache_tuples)
+        matching = (1 - cached) * rows / (total - cached_tuples)
+    return matching * division.waiting_slots, cached
+
+
+def _sizes(division: Division) -> tuple[float, float, float]:
+    """Return R_t, h_R and d, in tuples."""
+    return float(division.situation.master_rows), float(division.sizes.cache_tuples), _buffer_rows(division)
 
 
 def _all_cached(division: Division) -> bool:
@@ -159,6 +223,7 @@ def _read(division: Division, rows: float, *, probed: float) -> float:
     return division.costs.seconds(Operations(seeks=1, bytes_read=rows * division.situation.row_bytes, probes=probed))
 
 
+_OPTX_OBSERVED = "Optimised X-HYBRIDJOIN, Eqs. 1 to 9, S/N as observed"
 _FORMULAS: Mapping[str, tuple[Callable[[Division], Iteration], str]] = {
     "hybridjoin": (_hybridjoin, "HYBRIDJOIN for near-real-time data warehousing, Eqs. 1 to 4"),
     "x-hybridjoin": (_x_hybridjoin, "Efficient processing of streaming updates, Eqs. 1 to 3, w by Eqs. 7 to 9"),

@@ -112,6 +112,7 @@ def priced_again(row: Row, planned: PlannedPoint, variant: Variant) -> Row:
         **row,
         "seconds": seconds,
         "service_rate": _number(row, "tuples") / seconds,
+        "confidence": None if row.get("confidence") is None else _number(row, "confidence") / stretch,
         "mean_wait_seconds": _number(row, "mean_wait_seconds") * stretch,
         "max_wait_seconds": _number(row, "max_wait_seconds") * stretch,
     }

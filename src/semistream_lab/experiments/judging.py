@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.point import Scalar
 from semistream_lab.experiments.variants import VARIANTS
 
-HOLDS, FAILS, UNJUDGED = "holds", "fails", "unjudged"
+HOLDS, FAILS, DEPENDS, UNJUDGED = "holds", "fails", "depends", "unjudged"
+VERDICTS = (HOLDS, FAILS, DEPENDS, UNJUDGED)
+
+CALIBRATED, ACCOUNTED = "calibrated", "accounted"
+"""What a claim is if it could not have failed: the cost profile was made from it, or the accounting of memory is."""
+_WHY_NOT_COUNTED = {
+    CALIBRATED: "The cost profile was calibrated on this fact, so it counts for neither side.",
+    ACCOUNTED: "True by the formula by which the papers account for memory, which the lab takes over.",
+}
 
 
 @dataclass(frozen=True)
@@ -21,11 +29,15 @@ class Finding:
     """The numbers, in a few words."""
     reason: str = ""
     """Why it does not hold or cannot be judged, or what to know although it holds."""
+    depends_on: str = ""
+    """The setting that the paper does not print and by which it is decided, with the values for which it holds."""
 
     @property
     def verdict(self) -> str:
         """The finding in one word."""
-        return UNJUDGED if self.holds is None else HOLDS if self.holds else FAILS
+        if self.holds is None:
+            return UNJUDGED
+        return DEPENDS if self.depends_on else HOLDS if self.holds else FAILS
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,8 @@ class Claim:
     """Whether the order of ranks matters."""
     priced: bool
     """Whether the cost constants matter."""
+    standing: str = ""
+    """`calibrated` or `accounted` if it could not have failed."""
 
 
 CLAIMS: dict[int, Claim] = {}
@@ -57,20 +71,25 @@ def claim(
     ranks: str = "sorted",
     ranked: bool = True,
     priced: bool = True,
+    standing: str = "",
 ) -> Callable[[Callable[[Evidence], Finding]], Callable[[Evidence], Finding]]:
     """Register the function that judges a claim."""
 
     def register(judge: Callable[[Evidence], Finding]) -> Callable[[Evidence], Finding]:
         if number in CLAIMS:
             raise ValueError(f"claim {number} is judged twice")
-        CLAIMS[number] = Claim(number, experiment, text, expected, judge, ranks, ranked, priced)
+        CLAIMS[number] = Claim(number, experiment, text, expected, judge, ranks, ranked, priced, standing)
         return judge
 
     return register
 
 
 def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
-    """Return the verdict on a claim as a flat object."""
+    """Return the verdict on a claim as a flat object.
+
+    A claim *depends* if a setting that its paper does not print decides it: one that its judge names, the order of
+    ranks where the paper does not say, or a constant of the machine that is halved or doubled.
+    """
     orders = {order: _find(one, replace(evidence, ranks=order)) for order in ("sorted", "shuffled")}
     if not one.ranked:
         finding = orders["sorted"]
@@ -79,6 +98,8 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
     else:
         finding = orders[one.ranks]
     flips, unknown = _flips(one, evidence, finding) if one.priced and finding.holds is not None else ([], [])
+    finding = with_settings(finding, orders if one.ranked and one.ranks == "both" else {}, flips)
+    finding = with_standing(finding, one.standing)
     return {
         "number": one.number,
         "experiment": one.experiment,
@@ -87,6 +108,8 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
         "measured": finding.measured,
         "verdict": finding.verdict,
         "reason": finding.reason,
+        "depends_on": finding.depends_on,
+        "standing": one.standing,
         "ranks": one.ranks if one.ranked else "any",
         "verdict_sorted": orders["sorted"].verdict,
         "measured_sorted": orders["sorted"].measured,
@@ -96,6 +119,29 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
         "flips_with": ", ".join(flips),
         "not_judged_with": ", ".join(unknown),
     }
+
+
+def with_settings(finding: Finding, orders: Mapping[str, Finding], flips: Sequence[str]) -> Finding:
+    """Return a finding that names all settings by which it is decided."""
+    if finding.holds is None:
+        return finding
+    settings = [finding.depends_on] if finding.depends_on else []
+    if len({one.holds for one in orders.values()}) > 1:
+        settings.append("the order of R: " + ", ".join(f"{order} {one.verdict}" for order, one in orders.items()))
+    if flips:
+        as_assumed, otherwise = (HOLDS, FAILS) if finding.holds else (FAILS, HOLDS)
+        settings.append(f"the machine: {as_assumed} as assumed, {otherwise} with {', '.join(flips)}")
+    return replace(finding, depends_on="; ".join(settings))
+
+
+def with_standing(finding: Finding, standing: str) -> Finding:
+    """Return a finding that says so if the claim could not have failed; what was calibrated on is not judged."""
+    if not standing or finding.holds is None:
+        return finding
+    reason = f"{_WHY_NOT_COUNTED[standing]} {finding.reason}".strip()
+    if standing == CALIBRATED:
+        return replace(finding, holds=None, reason=reason, depends_on="")
+    return replace(finding, reason=reason)
 
 
 def _find(one: Claim, evidence: Evidence) -> Finding:
@@ -113,7 +159,8 @@ def _both(orders: Mapping[str, Finding]) -> Finding:
     reasons = dict.fromkeys(finding.reason for finding in orders.values() if finding.reason)
     verdicts = [finding.holds for finding in orders.values()]
     holds = None if None in verdicts else all(verdicts)
-    return Finding(holds, measured, " ".join(reasons))
+    settings = dict.fromkeys(finding.depends_on for finding in orders.values() if finding.depends_on)
+    return Finding(holds, measured, " ".join(reasons), "; ".join(settings))
 
 
 def _flips(one: Claim, evidence: Evidence, nominal: Finding) -> tuple[list[str], list[str]]:

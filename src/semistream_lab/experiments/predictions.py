@@ -50,16 +50,25 @@ def predictions(point: Point, row: Row | None = None) -> Mapping[str, float | No
         costs = replace(NO_COSTS, **measured)
     if costs is None:
         return {PREDICTED: None, PRINTED: None}
-    return _predictions(point.algorithm, situation, costs, point.queues, tuple(sorted(knobs.items())))
+    tuples = None
+    if row is not None and row.get("iterations") and row.get("tuples"):
+        tuples = float(row["tuples"] or 0) / float(row["iterations"] or 1)
+    return _predictions(point.algorithm, situation, costs, point.queues, tuple(sorted(knobs.items())), tuples)
 
 
 @cache
 def _predictions(
-    algorithm: str, situation: Situation, costs: CostProfile, queues: float, knobs: tuple[tuple[str, float], ...]
+    algorithm: str,
+    situation: Situation,
+    costs: CostProfile,
+    queues: float,
+    knobs: tuple[tuple[str, float], ...],
+    observed_tuples: float | None,
 ) -> Mapping[str, float | None]:
     rates: dict[str, float | None] = {}
     corrected = partial(predict, queues=queues)
-    for name, model in ((PREDICTED, corrected), (PRINTED, printed_prediction)):
+    printed = partial(printed_prediction, observed_tuples=observed_tuples)
+    for name, model in ((PREDICTED, corrected), (PRINTED, printed)):
         try:
             prediction = model(algorithm, situation, costs, dict(knobs))
         except SemistreamError:

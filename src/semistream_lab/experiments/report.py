@@ -14,7 +14,7 @@ from semistream_lab.experiments.demand_grid import GROUP, cells_of
 from semistream_lab.experiments.demand_grid_page import draw_grid, grid_card
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.figures import Picture, draw
-from semistream_lab.experiments.judging import CLAIMS, FAILS, HOLDS, UNJUDGED, judge
+from semistream_lab.experiments.judging import CLAIMS, UNJUDGED, VERDICTS, judge
 from semistream_lab.experiments.papers import CLAIM_COUNT, paper_of
 from semistream_lab.experiments.plan import Plan, PlannedPoint, all_plans
 from semistream_lab.experiments.point import Row
@@ -40,7 +40,7 @@ class Report:
     experiments: int
     """Experiments with at least one result."""
     verdicts: Mapping[str, int]
-    """How many claims hold, fail and are unjudged."""
+    """How many claims hold, fail, depend on a setting and are unjudged."""
     flips: int
     """Claims whose verdict changes with a cost constant."""
     missing: int
@@ -79,7 +79,7 @@ def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Rep
     return Report(
         folder.write("report.html", page),
         len(sections),
-        {verdict: counts[verdict] for verdict in (HOLDS, FAILS, UNJUDGED)},
+        {verdict: counts[verdict] for verdict in VERDICTS},
         sum(1 for verdict in verdicts if verdict["flips_with"]),
         missing,
         finished.damaged,
@@ -140,6 +140,8 @@ def _without_judge(number: int) -> Verdict:
         **dict.fromkeys(texts, ""),
         "verdict": UNJUDGED,
         "reason": "Nothing judges this claim yet.",
+        "depends_on": "",
+        "standing": "",
         **dict.fromkeys(others, ""),
         "depends_on_costs": False,
         "flips_with": "",

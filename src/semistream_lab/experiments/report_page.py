@@ -14,7 +14,7 @@ from string import Template
 
 from semistream.core.flat_json import Scalar
 from semistream_lab.experiments.curves import Curve
-from semistream_lab.experiments.judging import FAILS, HOLDS, UNJUDGED
+from semistream_lab.experiments.judging import DEPENDS, FAILS, HOLDS, UNJUDGED, VERDICTS
 from semistream_lab.experiments.papers import PAPERS
 from semistream_lab.experiments.plan import Plan
 from semistream_lab.experiments.report_style import REPORT_STYLE
@@ -144,7 +144,8 @@ class ReportPage:
         tiles = (
             ("Hold", counts[HOLDS], f"of {len(self.verdicts)} claims", HOLDS),
             ("Fail", counts[FAILS], "each with its reason", FAILS),
-            ("Unjudged", counts[UNJUDGED], "not run, or cannot be judged here", ""),
+            ("Depend", counts[DEPENDS], "on a setting that no paper prints", ""),
+            ("Unjudged", counts[UNJUDGED], "not run, undecided, or cannot be judged here", ""),
             ("Depend on a constant", flips, "flip if a cost is halved or doubled", ""),
         )
         return [
@@ -189,11 +190,11 @@ class ReportPage:
         return f'<section class="card"><h3>Not run</h3><p class="says">{escape(names)}.</p></section>'
 
 
-_WORDS = (HOLDS, FAILS, UNJUDGED)
+_WORDS = VERDICTS
 _ABOUT_CLAIMS = (
-    "Each verdict is for the order of ranks that the paper used; the other order is shown next to it. The cost "
-    "constants are assumed, because no paper prints its own: the last column names those that reverse the verdict when "
-    "they are halved or doubled."
+    "Each verdict is for the order of ranks that the paper used; the other order is shown next to it. A claim depends "
+    "if a setting that its paper does not print decides it; the cost constants are such settings, and the last column "
+    "names those that reverse the finding when they are halved or doubled."
 )
 
 

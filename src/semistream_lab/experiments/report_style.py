@@ -19,7 +19,7 @@ h4 { margin: 18px 0 0; font-size: 15px; }
 .tile .number.holds, b.holds { color: var(--good); }
 .tile .number.fails, b.fails { color: var(--bad); }
 b.unjudged { color: var(--muted); }
-b.holds, b.fails, b.unjudged { font-weight: 650; white-space: nowrap; }
+b.holds, b.fails, b.depends, b.unjudged { font-weight: 650; white-space: nowrap; }
 .contents { columns: 3 280px; margin: 8px 0 0; padding: 0; list-style: none; font-size: 14px; }
 .contents li { margin: 0 0 3px; break-inside: avoid; }
 .scroll { overflow-x: auto; }

@@ -13,7 +13,7 @@ from semistream.core.flat_json import Scalar
 from semistream_lab.experiments.curves import Curve
 from semistream_lab.experiments.plan import Plan
 
-_MARKS = {"holds": "✓", "fails": "✗", "unjudged": "–"}
+_MARKS = {"holds": "✓", "fails": "✗", "depends": "±", "unjudged": "–"}
 
 
 def claims_table(verdicts: Sequence[Mapping[str, Scalar]], sections: Collection[str]) -> str:
@@ -36,10 +36,14 @@ def _claim(one: Mapping[str, Scalar], sections: Collection[str]) -> str:
     return (
         f'<tr id="claim-{one["number"]}"><td>{one["number"]}</td>'
         f"<td>{_text(one['claim'])}{_small(expected)}</td>"
-        f"<td>{_text(one['measured'])}{_small(str(one['reason']))}</td>"
+        f"<td>{_text(one['measured'])}{_small(str(one['reason']))}{_small(_settings(one))}</td>"
         f'<td>{_verdict(str(one["verdict"]))}<span class="small">{where}</span></td>'
         f"<td>{orders or 'any'}</td><td>{_flips(one)}</td></tr>"
     )
+
+
+def _settings(one: Mapping[str, Scalar]) -> str:
+    return f"Depends on {one['depends_on']}." if one.get("depends_on") else ""
 
 
 def _flips(one: Mapping[str, Scalar]) -> str:

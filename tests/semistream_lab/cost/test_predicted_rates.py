@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -146,6 +148,43 @@ def test_the_printed_formula_of_hybridjoin_is_its_equation_two() -> None:
     assert prediction.seconds_per_iteration == pytest.approx(
         0.0055 + 884 * 120 / 10e6 + 884e-6 + prediction.tuples_per_iteration * 4e-6
     )
+
+
+def test_the_printed_formula_of_optimised_x_hybridjoin_takes_its_tuples_from_the_run() -> None:
+    situation, tuples = Situation(*PAPER_SIZE, 1.0), 900.0
+    prediction = printed_prediction("optimised-x-hybridjoin", situation, PAPERS, observed_tuples=tuples)
+    assert prediction is not None
+    rows, size, slots = 884, 2_000_000, prediction.waiting_slots
+    cached = round(prediction.memory["cache"] / 120)
+    sizes = (size, cached, rows)
+
+    def hits(total: float, held: float, _: float) -> float:
+        return math.log(held) / math.log(total)
+
+    def matches(total: float, held: float, read: float) -> float:
+        return (math.log(total) - math.log(held + 1)) * read / (total - held) / (math.log(total) + 0.5772156649)
+
+    def law(of: Callable[[float, float, float], float]) -> float:
+        """Fit a power law without a constant factor by doubling each size."""
+        product = 1.0
+        for place, value in enumerate(sizes):
+            doubled = [2 * other if index == place else other for index, other in enumerate(sizes)]
+            product *= value ** math.log2(of(*doubled) / of(*sizes))
+        return product
+
+    from_cache, from_disk = law(hits) * tuples, law(matches) * slots
+    assert prediction.tuples_per_iteration == pytest.approx(from_cache + from_disk, rel=1e-3)
+    assert prediction.cached_share == pytest.approx(0.99, abs=0.02)  # Eq. 4 gives 0.73
+    alone = printed_prediction("optimised-x-hybridjoin", situation, PAPERS)
+    assert alone is not None
+    assert alone.cached_share == pytest.approx(hits(*sizes), abs=1e-3)
+
+
+def test_no_law_is_fitted_where_twice_the_cache_is_the_table() -> None:
+    half = Situation(60_000, 8_000_000, 1.0)
+    knobs = {"cache_share": 0.5}
+    assert printed_prediction("optimised-x-hybridjoin", half, PAPERS, knobs) is not None
+    assert printed_prediction("optimised-x-hybridjoin", half, PAPERS, knobs, observed_tuples=900.0) is None
 
 
 def test_a_prediction_is_quick_once_the_situation_is_known() -> None:

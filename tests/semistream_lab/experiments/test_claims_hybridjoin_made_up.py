@@ -66,10 +66,17 @@ def test_a_lead_holds_only_if_it_is_there_everywhere(number: int, experiment: st
     ahead = rates(**{winner.replace("-", "_"): lambda _: 1200.0})
     assert verdict(number, **{experiment: ahead}).holds is True
     last = all_plans()[experiment.replace("_", "-")].x.values[-1]
-    once_behind = rates(**{winner.replace("-", "_"): lambda x: 990.0 if x in (1.0, last) else 1200.0})
+    once_behind = rates(**{winner.replace("-", "_"): lambda x: 960.0 if x in (1.0, last) else 1200.0})
     behind = verdict(number, **{experiment: once_behind})
     assert behind.holds is False
     assert behind.reason
+
+
+def test_a_lead_within_the_intervals_of_the_runs_is_undecided() -> None:
+    for rate in (1005.0, 995.0):  # both series have intervals of 1%
+        close = verdict(19, hybrid_7c=rates(HYBRIDJOIN=lambda x, rate=rate: rate if x == 2e6 else 1200.0))
+        assert close.holds is None
+        assert "Undecided: at 2M rows" in close.reason
 
 
 def test_slightly_above_is_not_far_above() -> None:

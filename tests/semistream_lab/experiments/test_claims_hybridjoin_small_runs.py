@@ -43,18 +43,25 @@ def shorter(plan: Plan, places: int) -> Plan:
     return replace(plan, series=series, x=replace(plan.x, values=plan.x.values[:places]), vary=False)
 
 
-@pytest.mark.parametrize("number", [2, 3, 4, 5, 6, 10, 15, 25, 26, 27, 30, 32, 36, 48])
+@pytest.mark.parametrize("number", [2, 3, 4, 10, 15, 25, 26, 27, 30, 32, 36, 48])
 def test_what_does_not_hang_on_size_comes_out_on_a_small_table(evidence: Evidence, number: int) -> None:
     verdict = judge(CLAIMS[number], evidence)
     assert verdict["verdict"] == "holds", (verdict["measured"], verdict["reason"])
     assert any(sign.isdigit() for sign in str(verdict["measured"]))
 
 
+@pytest.mark.parametrize("number", [5, 6])
+def test_what_the_profile_was_calibrated_on_is_measured_and_not_judged(evidence: Evidence, number: int) -> None:
+    verdict = judge(CLAIMS[number], evidence)
+    assert (verdict["verdict"], verdict["verdict_sorted"]) == ("unjudged", "holds")
+    assert any(sign.isdigit() for sign in str(verdict["measured"]))
+
+
 @pytest.mark.parametrize("number", [32, 36])
-def test_what_hangs_on_the_order_of_the_table_fails_without_it(evidence: Evidence, number: int) -> None:
+def test_what_hangs_on_the_order_of_the_table_does_not_hold_without_it(evidence: Evidence, number: int) -> None:
     verdict = judge(CLAIMS[number], evidence)
     assert verdict["verdict_sorted"] == "holds"
-    assert verdict["verdict_shuffled"] == "fails"
+    assert verdict["verdict_shuffled"] in ("fails", "unjudged")  # short runs have wide intervals
 
 
 def test_what_contradicts_itself_fails_with_its_cause(evidence: Evidence) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from small_lab import small_plan
 
+import semistream_lab.experiments.claims  # noqa: F401  registers the judges
 from semistream_lab.experiments.confidence import confidence_of, half_width, half_width_of_parts
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
-from semistream_lab.experiments.judging import Claim, Finding, judge
+from semistream_lab.experiments.judging import ACCOUNTED, CALIBRATED, CLAIMS, Claim, Finding, judge
 from semistream_lab.experiments.measuring import kinds
 from semistream_lab.experiments.plan import can_be_priced_again
 from semistream_lab.experiments.point import Point, Row
@@ -95,12 +96,51 @@ def test_a_judge_that_stumbles_leaves_its_claim_unjudged() -> None:
     assert "division by zero" in str(verdict["reason"])
 
 
-def test_where_the_paper_names_no_order_a_claim_must_hold_in_both() -> None:
+def test_where_the_paper_names_no_order_a_claim_depends_on_it_unless_both_agree() -> None:
     one = claim_that(lambda e: Finding(e.ranks == "sorted", f"in {e.ranks}"), ranks="both")
     verdict = judge(one, made_up({}))
-    assert verdict["verdict"] == "fails"
+    assert verdict["verdict"] == "depends"
+    assert verdict["depends_on"] == "the order of R: sorted holds, shuffled fails"
     assert (verdict["verdict_sorted"], verdict["verdict_shuffled"]) == ("holds", "fails")
     assert verdict["measured"] == "sorted: in sorted; shuffled: in shuffled"
+    agreeing = claim_that(lambda e: Finding(True, f"in {e.ranks}"), ranks="both")
+    assert judge(agreeing, made_up({}))["verdict"] == "holds"
+
+
+def test_a_claim_that_a_constant_of_the_machine_turns_round_depends_on_it() -> None:
+    turned = claim_that(lambda e: Finding(e.variant.name != "seek doubled", "2.0"))
+    verdict = judge(replace(turned, priced=True), made_up({}))
+    assert verdict["verdict"] == "depends"
+    assert verdict["depends_on"] == "the machine: holds as assumed, fails with seek doubled"
+    assert verdict["flips_with"] == "seek doubled"
+
+
+def test_a_setting_that_its_judge_names_comes_first() -> None:
+    one = claim_that(lambda e: Finding(e.variant.name == "seek halved", "", "why", "the size of a read: 2 kB"))
+    verdict = judge(replace(one, priced=True), made_up({}))
+    assert verdict["verdict"] == "depends"
+    assert str(verdict["depends_on"]).startswith("the size of a read: 2 kB; the machine: fails as assumed, holds with")
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_a_profile_was_calibrated_on_counts_for_neither_side(holds: bool) -> None:
+    verdict = judge(replace(claim_that(lambda _: Finding(holds, "1.4")), standing=CALIBRATED), made_up({}))
+    assert (verdict["verdict"], verdict["standing"], verdict["measured"]) == ("unjudged", "calibrated", "1.4")
+    assert "calibrated" in str(verdict["reason"])
+
+
+def test_what_the_accounting_makes_true_says_so() -> None:
+    verdict = judge(replace(claim_that(lambda _: Finding(True, "93%")), standing=ACCOUNTED), made_up({}))
+    assert (verdict["verdict"], verdict["standing"]) == ("holds", "accounted")
+    assert "account for memory" in str(verdict["reason"])
+
+
+def test_the_claims_that_could_not_have_failed_are_marked() -> None:
+    standing = {number: one.standing for number, one in CLAIMS.items() if one.standing}
+    assert standing == {
+        **dict.fromkeys((5, 6, 17), "calibrated"),
+        **dict.fromkeys((27, 70, 108), "accounted"),
+    }
 
 
 def test_confidence_is_over_repetitions_or_over_the_parts_of_a_run() -> None:

@@ -86,6 +86,7 @@ def test_switches_between_buffers_are_timed() -> None:
     assert int(row["switches"]) > 10  # type: ignore[arg-type]
     assert 0 <= float(row["ready_share"]) <= 1  # type: ignore[arg-type]
     assert float(row["switch_seconds"]) >= 0  # type: ignore[arg-type]
+    assert 0 < float(row["read_seconds"]) < 1  # type: ignore[arg-type]
 
 
 def test_recorded_data_keeps_the_papers_ratio_of_memory_to_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import hypot
 
 import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import CostProfile, profile_named
+from semistream_lab.experiments.confidence import confidence_of
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.judging import Finding
 from semistream_lab.experiments.plan import PlannedPoint
@@ -32,11 +34,35 @@ class Lead:
     max_ratio: float
     rival: str
     place: float
+    is_ahead: bool | None
+    """Whether it is ahead everywhere; None if that is undecided, because a lead is within the noise."""
+    noise: float
+    """By how much the two may differ by chance where it is least ahead, as a share."""
 
-    @property
-    def is_ahead(self) -> bool:
-        """Whether it is ahead everywhere."""
-        return self.min_ratio > 1
+
+def ahead_of_all(ratios: Sequence[float], noises: Sequence[float]) -> bool | None:
+    """Say whether all ratios are above 1 by more than their noise; None if none is below, but some are within it."""
+    pairs = list(zip(ratios, noises, strict=True))
+    if any(ratio < 1 - noise for ratio, noise in pairs):
+        return False
+    return True if all(ratio > 1 + noise for ratio, noise in pairs) else None
+
+
+def noise_between(evidence: Evidence, experiment: str, one: str, other: str, x: float) -> float:
+    """Return by how much the rates of two series may differ by chance, as a share: their 95% intervals together.
+
+    Nothing where no interval was measured.
+    """
+    shares = []
+    for series in (one, other):
+        sure = confidence_of(evidence.rows(experiment, series, x), "service_rate")
+        shares.append((sure or 0.0) / evidence.value(experiment, series, x, "service_rate"))
+    return hypot(*shares)
+
+
+def undecided(where: str, noise: float) -> str:
+    """Say why a lead is no lead."""
+    return f"Undecided: at {where} the two differ by less than their 95% intervals (±{noise:.1%} together)."
 
 
 def place(evidence: Evidence, experiment: str, x: float) -> str:
@@ -54,9 +80,10 @@ def lead(
     for x in where or evidence.xs(experiment):
         best = max(rivals, key=lambda rival: evidence.value(experiment, rival, x))
         ratio = evidence.value(experiment, winner, x) / evidence.value(experiment, best, x)
-        ratios.append((ratio, best, x))
-    min_ratio, rival, worst = min(ratios)
-    return Lead(min_ratio, max(ratios)[0], rival, worst)
+        ratios.append((ratio, best, x, noise_between(evidence, experiment, winner, best, x)))
+    min_ratio, rival, worst, noise = min(ratios)
+    is_ahead = ahead_of_all([one[0] for one in ratios], [one[3] for one in ratios])
+    return Lead(min_ratio, max(ratios)[0], rival, worst, is_ahead, noise)
 
 
 def best_everywhere(
@@ -67,12 +94,14 @@ def best_everywhere(
     measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the best rival"
     where_least = place(evidence, experiment, ahead.place)
     reason = f"At {where_least} {explained(evidence, experiment, winner, ahead.rival, ahead.place)}."
+    if ahead.is_ahead is None:
+        return Finding(None, f"{measured}, least at {where_least}", undecided(where_least, ahead.noise))
     return decided(ahead.is_ahead, f"{measured}, least at {where_least}", reason)
 
 
-def decided(holds: bool, measured: str, reason: str) -> Finding:
+def decided(holds: bool, measured: str, reason: str, depends_on: str = "") -> Finding:
     """Return a finding that gives its reason only if the claim fails."""
-    return Finding(bool(holds), measured, "" if holds else reason)
+    return Finding(bool(holds), measured, "" if holds else reason, depends_on)
 
 
 def explained(evidence: Evidence, experiment: str, one: str, other: str, x: float) -> str:

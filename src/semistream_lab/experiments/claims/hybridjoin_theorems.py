@@ -8,7 +8,7 @@ from dataclasses import replace
 from semistream.core.costs import Operations
 from semistream_lab.experiments.claims.comparing import costs_of, decided, place
 from semistream_lab.experiments.evidence import OPERATION_COLUMNS, Evidence
-from semistream_lab.experiments.judging import Finding, claim
+from semistream_lab.experiments.judging import CALIBRATED, Finding, claim
 from semistream_lab.experiments.point import Row
 from semistream_lab.experiments.variants import AS_ASSUMED
 
@@ -78,6 +78,7 @@ def _slower_than(evidence: Evidence, rival: str, *, with_trickle: bool) -> tuple
     _THEOREMS,
     "HYBRIDJOIN is at most 2 times slower than MESHJOIN on any input.",
     "at most 2 times the seconds a tuple with equal h_S and equal reads, on every input",
+    standing=CALIBRATED,
 )
 def never_twice_as_slow_as_meshjoin(evidence: Evidence) -> Finding:
     worst, where = _slower_than(evidence, "meshjoin", with_trickle=False)
@@ -90,6 +91,7 @@ def never_twice_as_slow_as_meshjoin(evidence: Evidence) -> Finding:
     _THEOREMS,
     "HYBRIDJOIN is at most 5 times slower than INLJ on any input.",
     "at most 5 times the seconds of work a tuple, also when tuples come one by one",
+    standing=CALIBRATED,
 )
 def never_five_times_as_slow_as_inlj(evidence: Evidence) -> Finding:
     worst, where = _slower_than(evidence, "inlj", with_trickle=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot
+from dataclasses import replace
 
 from semistream.core.costs import Operations
 from semistream_lab.experiments.claims.comparing import best_everywhere, costs_of, lead, listed, place
@@ -156,27 +156,18 @@ def reading_is_the_major_cost(evidence: Evidence) -> Finding:
 
 
 def _ahead(evidence: Evidence, experiment: str, winner: str) -> Finding:
-    """Judge that one series is ahead everywhere, and say where that is no more than noise."""
+    """Judge that one series is ahead everywhere, and say what its buffers cost where it is not."""
     finding, ahead = best_everywhere(evidence, experiment, winner), lead(evidence, experiment, winner)
-    widths = [
-        evidence.value(experiment, series, ahead.place, "confidence") / evidence.value(experiment, series, ahead.place)
-        for series in (winner, ahead.rival)
-    ]
-    noise = hypot(*widths)
-    if not ahead.is_ahead:
+    if ahead.is_ahead is False:
         slots = [evidence.value(experiment, series, ahead.place, "waiting_slots") for series in (winner, ahead.rival)]
         lost = (
             f"Its buffers leave {winner} {slots[0] / slots[1]:.0%} of {ahead.rival}'s waiting tuples, which costs more "
             "there than what runs side by side saves."
         )
-        finding = Finding(finding.holds, finding.measured, f"{finding.reason} {lost}")
-    if abs(ahead.min_ratio - 1) > noise:
-        return finding
-    note = (
-        f"At {place(evidence, experiment, ahead.place)} the two differ by less than their 95% intervals (±{noise:.0%} "
-        "together): the hits of a cache that overwrites at random wander slowly."
-    )
-    return Finding(finding.holds, finding.measured, f"{finding.reason} {note}".strip())
+        return replace(finding, reason=f"{finding.reason} {lost}")
+    if ahead.is_ahead is None:
+        return replace(finding, reason=f"{finding.reason} The hits of a cache that overwrites at random wander slowly.")
+    return finding
 
 
 def _per_iteration(evidence: Evidence, experiment: str, series: str, x: float) -> Operations:

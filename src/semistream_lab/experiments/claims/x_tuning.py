@@ -16,16 +16,15 @@ from semistream_lab.experiments.claims.comparing import (
     listed,
     place,
     rises,
+    undecided,
 )
+from semistream_lab.experiments.claims.tolerances import CLOSE, NOISE, SMALL_DEVIATION, TIE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
 from semistream_lab.experiments.predictions import PREDICTED, PRINTED
 
 _GRID = "x-4"
 _X, _H = "X-HYBRIDJOIN", "HYBRIDJOIN"
-_NOISE = 0.01
-"""Runs of equal length differ by up to 1% with the seed of the stream."""
-_CLOSE = 0.05
 _WRONG_IN_PRINT = (
     "The printed number of matches has the variance p(1-p) of a match in place of its probability p, and takes the "
     "page group that is read as any page group, though that of the oldest tuple has gathered matches for longest"
@@ -110,7 +109,7 @@ def _rise_and_fall(sizes: list[int], rates: list[float]) -> tuple[bool, float, f
     """Say whether there is one maximum with a steeper rise than fall; return rise, fall and its place, too."""
     top = int(np.argmax(rates))
     rise, fall = (rates[top] - rates[0]) / rates[0], (rates[top] - rates[-1]) / rates[top]
-    if not has_one_maximum(rates, _NOISE):
+    if not has_one_maximum(rates, NOISE):
         return False, rise, fall, sizes[top]
     before = (rates[top] - rates[0]) / (sizes[top] - sizes[0])
     behind = (rates[top] - rates[-1]) / (sizes[-1] - sizes[top])
@@ -129,7 +128,7 @@ def a_best_swappable_part(evidence: Evidence) -> Finding:
     measured = ", ".join(f"{rates[index]:,.0f} tuples/s at {_kb(sizes[index])}" for index in (0, top, -1))
     note = "At 50 MB only the rise is seen: it lasts up to the largest read that is allowed."
     reason = "The rate does not rise and then fall inside the range of sizes that fit into a sixteenth of the memory."
-    holds = has_one_maximum(rates, _NOISE)
+    holds = has_one_maximum(rates, NOISE)
     return Finding(holds, measured, note if holds else reason)
 
 
@@ -152,7 +151,7 @@ def the_maxima_meet(evidence: Evidence) -> Finding:
         "The best pinned part depends on the swappable one: the longer a read takes, the less it matters what probing "
         "the pinned part costs in each iteration."
     )
-    return decided(bool(share >= 0.98), measured, reason)
+    return decided(bool(share >= 1 - TIE), measured, reason)
 
 
 @claim(
@@ -172,13 +171,13 @@ def equal_parts_are_not_best(evidence: Evidence) -> Finding:
         f"{_kb(min(equal)[1])}"
     )
     reason = "Once the swappable part has its best size, a pinned part of the same size is within 2% of the best."
-    return decided(gain > 0.02, measured, reason)
+    return decided(gain > TIE, measured, reason)
 
 
 def _model(evidence: Evidence, experiment: str) -> Finding:
     """Judge that the printed model deviates by half a percent or so: by no more than 1% on average."""
     printed, ours = (np.abs(deviations(evidence, experiment, _X, column)) for column in (PRINTED, PREDICTED))
-    holds = bool(printed.mean() <= 0.01)
+    holds = bool(printed.mean() <= SMALL_DEVIATION)
     reason = f"{_WRONG_IN_PRINT}; the corrected model deviates by {ours.mean():.1%}."
     return decided(holds, f"{printed.mean():.1%} on average, {printed.max():.1%} at most", reason)
 
@@ -198,6 +197,8 @@ def _tuned_is_above(evidence: Evidence, experiment: str) -> Finding:
     measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the untuned rate"
     where = place(evidence, experiment, ahead.place)
     reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', ahead.place)}."
+    if ahead.is_ahead is None:
+        return Finding(None, measured, undecided(where, ahead.noise))
     return decided(ahead.is_ahead, measured, reason)
 
 
@@ -220,7 +221,7 @@ def tuning_pays_at_every_memory(evidence: Evidence) -> Finding:
 def prediction_is_close(evidence: Evidence) -> Finding:
     series = evidence.series("x-8")
     printed, ours = (_worst(evidence, series, column) for column in (PRINTED, PREDICTED))
-    holds = float(printed.max()) <= _CLOSE
+    holds = float(printed.max()) <= CLOSE
     reason = f"{_WRONG_IN_PRINT}; the corrected model is off by {ours.max():.1%} at most."
     parts = [f"{name} {worst:.1%}" for name, worst in zip(series, printed, strict=True)]
     return decided(holds, "off by at most " + ", ".join(parts), reason)

@@ -16,7 +16,11 @@ from semistream.store.wrapping import WrappingStore
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.observed import measured, watched
 from semistream_lab.experiments.measuring.read_log import LoggedChoice, ReadLog
+from semistream_lab.experiments.measuring.wall_clock import read_seconds as read_seconds_of
 from semistream_lab.experiments.point import Point, Row
+
+_READ_ROWS = 500_000
+"""The table in a file, from which reads are timed, has no more rows than this: a read takes as long from any table."""
 
 
 @dataclass
@@ -79,7 +83,10 @@ class _TimedChoice(LoggedChoice):
 
 
 def run(point: Point) -> Row:
-    """Measure switches on a table in memory, where loads are quick and a buffer is ready most of the time."""
+    """Measure switches on a table in memory, where loads are quick and a buffer is ready most of the time.
+
+    What a read of the same size takes is measured on the same clock, on a table in a file.
+    """
     moments = _Moments()
     store = _TimedStore(rates.table(point.master_rows))
     store.moments = moments
@@ -90,11 +97,13 @@ def run(point: Point) -> Row:
     )
     ready = loaded[1:] < ended[:-1]
     switches = (started - asked)[1:][ready]
-    profile, stats = rates.costs_of(point), result.stats
+    read_bytes = round(result.stats.bytes_read / max(1, result.stats.read_requests))
+    read_seconds, direct = read_seconds_of(min(point.master_rows, _READ_ROWS), read_bytes, seed=point.seed)
     return {
         "switches": len(ready),
         "ready_share": float(ready.mean()),
         "switch_seconds": float(np.median(switches)),
         "probe_seconds": float(np.median(ended - started)),
-        "model_read_seconds": profile.read_seconds(round(stats.bytes_read / max(1, stats.read_requests))),
+        "read_seconds": read_seconds,
+        "direct": direct,
     }

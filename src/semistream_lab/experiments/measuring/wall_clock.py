@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -165,6 +166,29 @@ def _is_whole(path: Path) -> bool:
     except SemistreamError:
         return False
     return True
+
+
+def read_seconds(rows: int, read_bytes: int, *, reads: int = 200, seed: int = 0) -> tuple[float, bool]:
+    """Return the median seconds of a read at random from a table in a file, and whether the page cache was passed by.
+
+    The table is made for this and removed afterwards.
+    """
+    random = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        build_table(rows, Path(folder))
+        table = MasterTable(Path(folder) / str(rows))
+        try:
+            store, direct = table.open(direct=True), True
+        except SemistreamError:
+            store, direct = table.open(), False
+        with store:
+            pages = max(1, min(store.page_count, round(read_bytes * store.page_count / store.size_bytes)))
+            taken = []
+            for first in random.integers(0, store.page_count - pages + 1, reads).tolist():
+                began = time.perf_counter()
+                store.read(np.array([first]), np.array([first + pages - 1]))
+                taken.append(time.perf_counter() - began)
+    return float(np.median(taken)), direct
 
 
 @lru_cache(maxsize=2)
