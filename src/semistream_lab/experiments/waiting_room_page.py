@@ -152,7 +152,7 @@ _ABOUT = (
     "that DEMANDJOIN sustains."
 )
 _CAPTIONS = {
-    f"{ROOM_GROUP}-latency": "DEMANDJOIN, from the event to the end of the micro-batch. Hollow: slower than the trigger; ×: far too slow.",
+    f"{ROOM_GROUP}-latency": "DEMANDJOIN, from event to end of the micro-batch; hollow: too slow, ×: far too slow.",
     f"{ROOM_GROUP}-requests": "DEMANDJOIN, requests to the store for each row of the stream.",
     f"{ROOM_GROUP}-rates": "The highest rate at which micro-batches take no longer than the trigger, up to 200,000.",
 }
