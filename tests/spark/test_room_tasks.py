@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from room_driver import QUERY, Query, clock, master_rows, sales
+from room_driver import QUERY, STREAM, Query, clock, master_rows, sales
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.master_table import MasterTable
 from semistream.spark.room.room import Room, RoomError
 from semistream.spark.room.room_file import Kind
+from semistream.spark.room.source import RoomReader
 from semistream.store.address import Address
 
 __all__ = ["clock"]
@@ -204,6 +206,52 @@ def test_parked_rows_leave_once_when_a_version_has_their_key(table: MasterTable,
     query.run(sales(450, 0, KEYS, 3), faults=random.Random(4), share=0.8)
     assert left_ids(query) == list(range(450))
     assert [task["parked"] for task in query.statistics[-1]] == [0, 0]
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10_000), wait=st.sampled_from([0.0, 3.0]))
+def test_parked_rows_leave_once_whatever_is_killed_while_the_master_table_changes(
+    tmp_path_factory: pytest.TempPathFactory, clock: Follow, seed: int, wait: float
+) -> None:
+    folder, faults, known = tmp_path_factory.mktemp("room"), random.Random(seed), KEYS
+    table = MasterTable.build(master_rows(np.arange(KEYS), 1), folder / "master", key="key", page_bytes=1024)
+    query = clock(Query(table.path, folder / "room", unmatched="park", max_wait=wait, slots=1 + seed % 3))
+    for batch in range(6):
+        if faults.random() < 0.7:
+            table.merge(master_rows(np.arange(known, known + 150), batch + 2))
+            known += 150
+        left = query.run(sales(150 * batch, 150, KEYS + 900, seed + batch), faults=faults, share=0.5)
+        query.now += 30.0
+        keys = left["o1"].to_pylist() if left.num_rows else []
+        assert max(keys, default=0) < known, "only rows that the pinned version has leave"
+    table.merge(master_rows(np.arange(KEYS, KEYS + 900), 99))
+    for _ in range(3):
+        query.now += 60.0
+        query.run(sales(0, 0, KEYS, 0), faults=faults, share=0.5)
+    assert left_ids(query) == list(range(900))
+
+
+@pytest.mark.parametrize("unmatched", [None, "park"])
+def test_a_room_that_is_gone_is_told_where_the_checkpoint_knows_it(
+    table: MasterTable, tmp_path: Path, clock: Follow, unmatched: str | None
+) -> None:
+    query = clock(Query(table.path, tmp_path / "room", unmatched=unmatched, max_wait=0.0 if unmatched else 50.0))
+    query.run(sales(0, 400, KEYS + 3_000, 1))
+    before = query.offset
+    tickets, after = query.reader().read(before)
+    shutil.rmtree(tmp_path / "room")
+    place = Address.of(tmp_path / "room")
+    _, terms = Room.checked(place, ["key"], STREAM, 2)
+    restarted = RoomReader(Room(place), None, None, terms=terms)
+    with pytest.raises(RoomError, match="restore both from the same backup, or begin with a new room"):
+        restarted.read(before)
+    assert not (tmp_path / "room").exists(), "nothing is made in its place"
+    if list(tickets):
+        with pytest.raises(RoomError, match="has lost files"):
+            query.reader().readBetweenOffsets(before, after)
+    new_query = RoomReader(Room(place), None, None, terms=terms)
+    new_query.read(new_query.initialOffset())
+    assert Room(place).is_made()
 
 
 def test_parked_rows_are_not_read_while_the_master_table_does_not_change(

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from semistream_lab.experiments.figure_style import FIGURE_STYLE, tick_label
+from semistream_lab.experiments.figure_style import FIGURE_STYLE
 from semistream_lab.experiments.figures import Picture, saved
 from semistream_lab.experiments.spark_family import (
     CLAIMED,
@@ -37,6 +37,8 @@ _MARKS: Mapping[str, Mapping[str, Any]] = {
 }
 _LABELS = {LOOP: "the papers' loop", **{way: way for way in WAYS}}
 _ROW_INCHES = 0.24
+_NARROW = 30.0
+"""An axis that spans less has ticks between powers of ten."""
 _OFFSETS = (0.2, 0.07, -0.07, -0.2)
 _SIGNS = {SURVIVES: "yes", IS_LEVEL: "=", REVERSED: "no", None: "–"}
 
@@ -90,17 +92,30 @@ def _drawn(order: Sequence[str], panels: Sequence[tuple[str, Value]], ways: Sequ
 
 def _panel(axes: Axes, order: Sequence[str], value: Value, ways: Sequence[str]) -> None:
     places = np.arange(len(order), dtype=np.float64)
+    all_numbers: list[float] = []
     for way in ways:
         numbers = [value(algorithm, way) for algorithm in order]
+        all_numbers += [number for number in numbers if number is not None]
+        if not any(numbers):
+            continue
         at = places + (0.0 if way == LOOP else _OFFSETS[WAYS.index(way)])
         values = [np.nan if number is None else number for number in numbers]
         axes.plot(values, at, linestyle="none", label=_LABELS[way], **_MARKS[way])
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda number, _: tick_label(number)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda number, _: _short(number)))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
-    axes.xaxis.set_major_locator(ticker.LogLocator(numticks=5))
+    is_narrow = max(all_numbers, default=1.0) < _NARROW * min(all_numbers, default=1.0)
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,), numticks=6))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="both")
+
+
+def _short(number: float) -> str:
+    """Return a number of an axis in few letters."""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:g} {letter}"
+    return f"{number:g}"
 
 
 def family_card(cells: FamilyCells, pictures: Mapping[str, Picture]) -> str:

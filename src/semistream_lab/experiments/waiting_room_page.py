@@ -64,7 +64,12 @@ def _panel(axes: Axes, cells: RoomCells, metric: str, profile: str, exponent: fl
     for way, stroke in zip(WAYS, strokes_for(["", "", ""]), strict=True):
         numbers = [cells.number(metric, profile, exponent, OURS, way, rate) for rate in cells.rates]
         axes.plot(cells.rates, [np.nan if value is None else value for value in numbers], label=way, **stroke.line())
-        behind = [rate for rate, value in zip(cells.rates, numbers, strict=True) if value is None]
+        cell_at = {rate: cells.at(profile, exponent, OURS, way, rate) for rate in cells.rates}
+        late = [rate for rate, cell in cell_at.items() if cell is not None and cell.measured.get("keeps_up") is False]
+        shown = [value if rate in late else None for rate, value in zip(cells.rates, numbers, strict=True)]
+        hollow = {**stroke.line(), "linestyle": "none", "markerfacecolor": "white"}
+        axes.plot(cells.rates, [np.nan if value is None else value for value in shown], **hollow)
+        behind = [rate for rate, value in zip(cells.rates, shown, strict=True) if rate in late and value is None]
         if behind:
             place = 0.96 - 0.07 * WAYS.index(way)
             style: dict[str, Any] = {"color": stroke.colour, "transform": axes.get_xaxis_transform(), "clip_on": False}
@@ -99,6 +104,7 @@ def _drawn_rates(cells: RoomCells) -> Picture:
                 )
             axes.set_yscale("log")
             axes.set_ylim(_NO_RATE, 4e5)
+            axes.set_xlim(-0.6, len(groups) - 0.4)
             axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: tick_label(value)))
             axes.set_xticks(np.arange(len(groups)), [f"{exponent:g}" for _, exponent in groups])
             axes.tick_params(axis="x", length=0)
@@ -146,7 +152,7 @@ _ABOUT = (
     "that DEMANDJOIN sustains."
 )
 _CAPTIONS = {
-    f"{ROOM_GROUP}-latency": "DEMANDJOIN, from the event to the end of the micro-batch; ×: falls behind for good.",
+    f"{ROOM_GROUP}-latency": "DEMANDJOIN, from event to end of the micro-batch; hollow: too slow, ×: far too slow.",
     f"{ROOM_GROUP}-requests": "DEMANDJOIN, requests to the store for each row of the stream.",
     f"{ROOM_GROUP}-rates": "The highest rate at which micro-batches take no longer than the trigger, up to 200,000.",
 }

@@ -42,7 +42,7 @@ COUNTS: Row = {
 
 
 def made_up(requests: dict[str, int]) -> dict[str, Row]:
-    """Return rows for all points: so many requests on Spark in a task, and loops as fast as their place in the plan."""
+    """Return rows for all points: so many requests on Spark, and loops as fast as their place in the plan."""
     rows: dict[str, Row] = {}
     for plan in PLANS.values():
         for number, one in enumerate(plan.points()):

@@ -102,7 +102,7 @@ def made_up() -> dict[str, Row]:
             if not one.x:
                 row = {"sustainable_rate": 30_000.0 if one.series.endswith(ROOM) else 10_000.0}
             elif one.point.profile == "remote-20ms" and one.series.endswith(SHORT):
-                row = {"fell_behind": True}
+                row = {"fell_behind": True, "keeps_up": False}
             rows[one.point.digest] = row
     return rows
 

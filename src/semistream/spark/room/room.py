@@ -87,6 +87,10 @@ class Room:
         if self._terms() != terms:
             raise RoomError(f"The room {self.shown()} was made by another query meanwhile: give this one its own.")
 
+    def is_made(self) -> bool:
+        """Say whether there is a room."""
+        return self._terms() is not None
+
     def claim(self, query: str) -> None:
         """See that the room belongs to a query, the first one that asks."""
         self._put(_OWNER, {"query": query})

@@ -127,9 +127,11 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._clock = clock
         self._heads: dict[tuple[int, int], RoomHead] = {}
         self._looked = 0.0
+        self._is_new = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        """Return that nothing waits."""
+        """Return that nothing waits; Spark asks for it where the checkpoint does not know the room yet."""
+        self._is_new = True
         return Offset().as_dict()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -139,6 +141,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the tickets after an offset, and where they end."""
         begin = Offset.parsed(start)
         if self._terms is not None:
+            if not self._is_new and not self._room.is_made():
+                raise self._lost()
             self._room.make(self._terms)
             self._terms = None
         self._look()
@@ -211,6 +215,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def _tickets(self, begin: Offset, end: Offset) -> Iterator[tuple[Any, ...]]:
         waiting = self._waiting(end.waiting) if end.waiting > begin.waiting else {}
         parked = self._parked(end.parked) if end.rounds > begin.rounds else {}
+        if (end.waiting > begin.waiting and not waiting) or (end.rounds > begin.rounds and not parked):
+            raise self._lost()
         tickets = [
             (slot, Ticket(end.waiting if slot in waiting else -1, tuple(h.batch for h in parked.get(slot, ()))))
             for slot in sorted({*waiting, *parked})
@@ -220,10 +226,7 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def _check_evaluated(self, begin: Offset) -> None:
         """Raise an error if files are gone, or rows that were to leave in a micro-batch were not even looked at."""
         if begin.waiting > self._newest():
-            raise RoomError(
-                f"The room {self._room.shown()} has lost files that the checkpoint knows of, of micro-batch "
-                f"{begin.waiting} and later: restore the room and the checkpoint from the same backup."
-            )
+            raise self._lost()
         for slot in self._waiting(begin.waiting):
             if (begin.waiting + 1, slot) not in self._heads:
                 raise RoomError(
@@ -231,6 +234,12 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"in {self._room.shown(begin.waiting, slot)} would be lost: let the query, or its foreachBatch, "
                     f"write all rows of each micro-batch."
                 )
+
+    def _lost(self) -> RoomError:
+        return RoomError(
+            f"The room {self._room.shown()} has lost files that the checkpoint knows of: restore both from the same "
+            f"backup, or begin with a new room and a new checkpoint, without the rows that waited."
+        )
 
     def _remove_old(self) -> None:
         """Remove files that no offset needs any more, now that all micro-batches up to here are committed."""
