@@ -74,7 +74,7 @@ def main() -> None:
         return
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="semistream-retail-")))
-        rates = stack.enter_context(_Rates.opened(folder, options.length))
+        rates = stack.enter_context(_Rates.opened(folder, options.length, options.first))
         found = _searched(rates, options.first, options.steps)
     sustained = [each for each in found if each.sustained]
     if not sustained:
@@ -119,7 +119,7 @@ class _Rates:
 
     @classmethod
     @contextmanager
-    def opened(cls, folder: Path, length: float) -> Iterator[_Rates]:
+    def opened(cls, folder: Path, length: float, first: int) -> Iterator[_Rates]:
         """Start servers and pipeline, and let customers change."""
         with ShopServers(Screen()) as servers, ExitStack() as stack:
             shutil.copy(PIPELINE, folder / PIPELINE.name)
@@ -127,8 +127,8 @@ class _Rates:
             stack.callback(driver.kill)
             stack.enter_context(_customers_change(servers))
             rates = cls(folder, length, servers, driver)
-            print("\nOrders a second: a first thousand, so that everything is warm.", flush=True)
-            with rates._load(1_000):
+            print(f"\nWarming up with {first:,} orders a second.", flush=True)
+            with rates._load(first):
                 rates._until(lambda: rates._warehouse.rows > 0, "the first orders")
                 rates._sleep(_WARM_SECONDS)
             rates._drain()

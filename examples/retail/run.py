@@ -100,7 +100,7 @@ class Retail:
         from kafka import KafkaProducer
 
         producer = KafkaProducer(bootstrap_servers=self._servers.kafka.servers, linger_ms=20)
-        self._stack.callback(producer.close)
+        self._stack.callback(producer.close, timeout=5)
         shop = Shop(producer, self._servers.customers, self._rate)
         self._stack.callback(shop.stop)
         shop.open()
