@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -72,6 +73,7 @@ def main() -> None:
     if options.load is not None:
         _make_orders(options.load)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers have to be stopped then, too
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="semistream-retail-")))
         rates = stack.enter_context(_Rates.opened(folder, options.length, options.first))
