@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 servers: install ## Install the servers that tests start on loopback, as far as they are missing: ONLY=postgresql,s3
 	$(BIN)/python scripts/install_servers.py $(ONLY)
 
-demo: install ## Enrich generated sales on Spark for a minute and prove the result; needs Java 17
+demo: install ## Enrich generated sales from a table far larger than memory and prove the result; needs Java 17
 	$(BIN)/semistream demo
 
 demo-cluster: install ## Enrich a stream on a cluster whose nodes share no folder, from a table in S3; needs make servers

@@ -10,8 +10,6 @@ Everything is on 127.0.0.1 and in a temporary folder, and gone when this ends, a
 from __future__ import annotations
 
 import argparse
-import os
-import secrets
 import shutil
 import signal
 import sys
@@ -23,23 +21,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-
-import s3_server
 from driver import Driver
-from kafka_broker import KafkaBroker
-from postgresql_server import PostgresqlServer, started_server
 from proof import NotProvedError, Proof, prove
-from s3_server import S3Server
 from screen import Screen
-from server_process import NotInstalledError, ServerProcess, needed_jars, server_folder, servers_folder
-from shop import COLLECTION, CUSTOMERS, NOBODY, PRODUCTS, TOPIC, Customers, Shop, products
+from shop import COLLECTION, NOBODY, PRODUCTS, Shop, products
+from shop_servers import PIPELINE, PRODUCTS_TABLE, NotInstalledError, ShopServers
 from warehouse import Statistics, Warehouse
 
 import semistream as ss
 
-PIPELINE = Path(__file__).parent / "pipeline.toml"
-_PRODUCTS_TABLE = f"s3://{s3_server.BUCKET}/products"
 _SECONDS_TO_START = 600.0
 _SECONDS_WITHOUT_PROGRESS = 600.0
 _POLL_SECONDS = 0.2
@@ -58,12 +48,13 @@ class Retail:
         self._rate = rate
         self._screen = screen
         self._stack = ExitStack()
-        self._environment = {**os.environ, "SEMISTREAM_JARS": str(servers_folder())}
         self._warehouse = Warehouse(folder / "warehouse" / "orders")
         self._statistics = Statistics(folder / "state" / "statistics.jsonl")
         self._pins: dict[int, int] = {}
+        self._shop: Shop | None = None
 
     def __enter__(self) -> Retail:
+        self._servers = self._stack.enter_context(ShopServers(self._screen))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -72,16 +63,13 @@ class Retail:
 
     def run(self) -> Proof:
         """Do everything, in its order."""
-        for jars in ("kafka", "delta"):
-            needed_jars(jars)
-        self._start_servers()
-        self._fill()
+        self._screen.heading("The pipeline", f"examples/retail/pipeline.toml, {self._rate:,} orders a second")
         file = self._folder / PIPELINE.name
         shutil.copy(PIPELINE, file)
-        self._screen.heading("The pipeline", f"examples/retail/pipeline.toml, {self._rate:,} orders a second")
         driver = self._started(file)
         self._stack.enter_context(self._pins_watched())
-        self._shop.open()
+        shop = self._shop = self._shop_opened()
+        self._screen.event("The shop is open. Spark is starting; the first micro-batch takes longest.")
         self._wait(driver, lambda: self._warehouse.rows > 0, _SECONDS_TO_START, "the first orders in the warehouse")
         began = time.monotonic()
 
@@ -89,94 +77,51 @@ class Retail:
             return lambda: time.monotonic() >= began + share * self._seconds
 
         self._wait(driver, until(0.5), None, "")
-        written = self._warehouse.batch
-        self._wait(driver, lambda: self._warehouse.batch > written, _SECONDS_TO_START, "a micro-batch to be killed in")
+        self._wait(driver, lambda: self._under_way() is not None, _SECONDS_TO_START, "a micro-batch to be killed in")
+        batch = self._under_way()
         driver.kill()
-        self._screen.event(
-            f"The driver was killed by SIGKILL after micro-batch {self._warehouse.batch}; it starts again."
-        )
+        self._screen.event(f"The driver was killed by SIGKILL in micro-batch {batch}; it starts again.")
         driver = self._started(file)
         self._wait(driver, until(0.7), None, "")
-        version = self._products.merge(products(PRODUCTS, COLLECTION))
-        self._shop.published = True
-        self._screen.event(f"{COLLECTION} products were published: version {version} of {_PRODUCTS_TABLE}.")
+        version = self._servers.products.merge(products(PRODUCTS, COLLECTION))
+        shop.published = True
+        self._screen.event(f"{COLLECTION} products were published: version {version} of {PRODUCTS_TABLE}.")
         self._wait(driver, until(1.0), None, "")
-        self._shop.close()
-        self._screen.event(f"The shop has closed. All {self._shop.sent.count:,} orders must find their way now.")
-        self._drain(driver)
+        shop.close()
+        self._screen.event(f"The shop has closed. All {shop.sent.count:,} orders must find their way now.")
+        self._drain(driver, shop)
         code = driver.stop()
         if code != 128 + signal.SIGTERM:
             raise FailedError(f"The pipeline ended with {code}: {driver.said()[-2000:]}")
         self._look()
-        return self._proved()
+        return self._proved(shop)
 
-    def _start_servers(self) -> None:
-        self._screen.heading("Servers", "on 127.0.0.1, in temporary folders")
-        password = secrets.token_hex(16)
-        with self._screen.step("PostgreSQL", "customers") as tell:
-            self._postgresql: PostgresqlServer = started_server(password)
-            self._stack.callback(self._postgresql.stop)
-            tell(f"port {self._postgresql.port}")
-        with self._screen.step("Kafka", "orders") as tell:
-            self._kafka = KafkaBroker(partitions=4)
-            self._stack.callback(self._kafka.stop)
-            self._kafka.start()
-            self._kafka.create(TOPIC, partitions=4)
-            tell(f"port {self._kafka.port}")
-        with self._screen.step("S3", "products") as tell:
-            self._start_s3()
-            tell(f"port {self._s3.port}")
-        address = f"postgresql://postgres@127.0.0.1:{self._postgresql.port}/postgres?table=customers"
-        self._environment |= {
-            "KAFKA_SERVERS": self._kafka.servers,
-            "CUSTOMERS": address,
-            "PGPASSWORD": password,
-            **self._s3.settings,
-            "AWS_ACCESS_KEY_ID": "shop",
-            "AWS_SECRET_ACCESS_KEY": self._s3.secret,
-        }
-        os.environ.update({name: value for name, value in self._environment.items() if name.startswith("AWS_")})
-
-    def _start_s3(self) -> None:
-        if s3_server.installed() is None:
-            raise NotInstalledError("The S3 server is not installed: run `make servers`.")
-        self._s3 = S3Server.planned()
-        process = ServerProcess(self._s3.command, server_folder("s3", None))
-        self._stack.callback(process.stop)
-        process.start(self._s3.answers)
-        self._s3.make_bucket()
-
-    def _fill(self) -> None:
-        self._screen.heading("Master tables")
-        with self._screen.step("Customers", f"{CUSTOMERS:,} rows in PostgreSQL") as tell:
-            self._customers = Customers(self._postgresql.connect)
-            self._stack.callback(self._customers.close)
-            self._customers.load()
-            tell("loaded")
-        with self._screen.step("Products", f"{PRODUCTS:,} rows in {_PRODUCTS_TABLE}") as tell:
-            self._products = ss.MasterTable.build(products(0, PRODUCTS), _PRODUCTS_TABLE, key="sku")
-            tell("built")
+    def _shop_opened(self) -> Shop:
         from kafka import KafkaProducer
 
-        producer = KafkaProducer(bootstrap_servers=self._kafka.servers, linger_ms=20)
-        self._stack.callback(producer.close)
-        self._shop = Shop(producer, self._customers, self._rate)
-        self._stack.callback(self._close_shop)
-
-    def _close_shop(self) -> None:
-        with suppress(Exception):  # it may have closed already, with its servers
-            self._shop.stop()
+        producer = KafkaProducer(bootstrap_servers=self._servers.kafka.servers, linger_ms=20)
+        self._stack.callback(producer.close, timeout=5)
+        shop = Shop(producer, self._servers.customers, self._rate)
+        self._stack.callback(shop.stop)
+        shop.open()
+        return shop
 
     def _started(self, file: Path) -> Driver:
-        driver = Driver(file, self._folder / "pipeline.log", self._environment)
+        driver = Driver(file, self._folder / "pipeline.log", self._servers.environment)
         self._stack.callback(driver.kill)
-        self._wait(driver, lambda: driver.page is not None, _SECONDS_TO_START, "the pipeline", says=False)
+        self._wait(driver, lambda: driver.page is not None, _SECONDS_TO_START, "the pipeline")
         self._screen.event(f"Live page: {driver.page}")
         return driver
 
-    def _wait(
-        self, driver: Driver, done: Callable[[], bool], seconds: float | None, what: str, *, says: bool = True
-    ) -> None:
+    def _under_way(self) -> int | None:
+        """Return the micro-batch that has begun and not ended, by the logs of Spark."""
+        checkpoint = self._folder / "state" / "checkpoint"
+        begun, ended = (
+            {int(path.name) for path in (checkpoint / log).glob("[0-9]*")} for log in ("offsets", "commits")
+        )
+        return max(begun - ended, default=None)
+
+    def _wait(self, driver: Driver, done: Callable[[], bool], seconds: float | None, what: str) -> None:
         """Wait until something is done, and tell meanwhile how things are."""
         end = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -185,21 +130,21 @@ class Retail:
                 return
             if driver.has_ended:
                 raise FailedError(f"The pipeline has ended: {driver.said()[-2000:]}")
-            if self._shop.error is not None:
+            if self._shop is not None and self._shop.error is not None:
                 raise self._shop.error
             if end is not None and time.monotonic() > end:
                 raise FailedError(f"Waiting for {what} took more than {seconds:g} seconds.")
-            if says:
-                self._screen.progress(self._shop, self._customers, self._warehouse, self._statistics)
+            if self._shop is not None:
+                self._screen.progress(self._shop, self._servers.customers, self._warehouse, self._statistics)
             time.sleep(_POLL_SECONDS)
 
     def _look(self) -> None:
         self._warehouse.look()
         self._statistics.look()
 
-    def _drain(self, driver: Driver) -> None:
+    def _drain(self, driver: Driver, shop: Shop) -> None:
         """Wait until each order is in the warehouse, or parked because its customer never comes."""
-        wanted = self._shop.sent.count - self._shop.strangers
+        wanted = shop.sent.count - shop.strangers
         seen, since = -1, time.monotonic()
 
         def stuck() -> bool:
@@ -210,9 +155,7 @@ class Retail:
 
         def arrived() -> bool:
             # If nothing comes any more, the proof says what is missing.
-            return stuck() or (
-                self._warehouse.rows >= wanted and self._statistics.sum("parked") == self._shop.strangers
-            )
+            return stuck() or (self._warehouse.rows >= wanted and self._statistics.sum("parked") == shop.strangers)
 
         self._wait(driver, arrived, None, "")
 
@@ -235,12 +178,12 @@ class Retail:
             stop.set()
             thread.join()
 
-    def _proved(self) -> Proof:
+    def _proved(self, shop: Shop) -> Proof:
         self._screen.heading("Proof", "against a batch join of the orders that were sent")
         return prove(
-            self._shop.sent.table(),
+            shop.sent.table(),
             products(0, PRODUCTS + COLLECTION),
-            self._customers.history.table(),
+            self._servers.customers.history.table(),
             self._warehouse.table(),
             self._statistics.sum("parked"),
             ss.MasterTable(self._folder / "state" / "customers"),

@@ -19,8 +19,9 @@ class Warehouse:
     folder: Path
     files: dict[int, list[str]] = field(default_factory=dict)
     """The files of each micro-batch."""
+    commits: dict[int, float] = field(default_factory=dict)
+    """When each micro-batch was committed, in seconds since 1970."""
     rows: int = 0
-    batch: int = -1
     _next: int = 0
 
     def look(self) -> None:
@@ -30,8 +31,9 @@ class Warehouse:
             batches = [int(action["txn"]["version"]) for action in actions if "txn" in action]
             added = [action["add"] for action in actions if "add" in action]
             if added:
-                (self.batch,) = batches
-                self.files.setdefault(self.batch, []).extend(unquote(each["path"]) for each in added)
+                (batch,) = batches
+                self.commits[batch] = commit.stat().st_mtime
+                self.files.setdefault(batch, []).extend(unquote(each["path"]) for each in added)
                 self.rows += sum(json.loads(each["stats"])["numRecords"] for each in added)
             self._next += 1
 

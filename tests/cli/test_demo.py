@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 from command_line import fail, flat_objects, run, succeed
 
+import semistream as ss
+from semistream.core.budget import parse_bytes
+from semistream.demo import DemoSettings
+
 SMALL = ("--products", "20000", "--rate", "3000", "--seconds", "1", "--memory", "16MB")
 
 
@@ -70,6 +74,26 @@ def test_the_exit_code_tells_whether_the_proof_holds(
     assert row["proved"] is holds
     assert row["missing_rows"] == (0 if holds else 3)
     assert "Traceback" not in result.output
+
+
+def test_the_first_lines_say_what_will_be_proved_and_then_how_large_the_table_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _without_spark(monkeypatch, missing_rows=0)
+    result = run("demo", *SMALL, "--memory", "500KB", "--out", tmp_path / "out")
+    first, second, third, *rest = result.stderr.splitlines()
+    assert first.startswith("20,000 products are a table far larger than the 500.0 KB")
+    assert second.startswith("About 3,000 sales a second")
+    assert third.startswith("The proof at the end: every sale is in the warehouse once")
+    size = ss.MasterTable(tmp_path / "out" / "products").info()["bytes"]
+    [said] = [line for line in rest if line.startswith("The master table has ")]
+    assert f": {size / 500_000:.1f} times the memory" in said
+
+
+def test_by_default_the_table_is_many_times_larger_than_the_memory() -> None:
+    settings = DemoSettings()
+    bytes_of_a_product = 60  # of about 67
+    assert settings.products * bytes_of_a_product > 10 * parse_bytes(settings.memory)
 
 
 def _without_spark(monkeypatch: pytest.MonkeyPatch, missing_rows: int) -> None:

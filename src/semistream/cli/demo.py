@@ -12,8 +12,8 @@ def demo(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="How long sales stream after the first micro-batch.")
     ] = 40,
-    products: Annotated[int, typer.Option(metavar="N", help="Rows of the product master.")] = 2_000_000,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="The memory of the joins of a worker.")] = "64MB",
+    products: Annotated[int, typer.Option(metavar="N", help="Rows of the product master.")] = 8_000_000,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="The memory of the joins of a worker.")] = "32MB",
     rate: Annotated[int, typer.Option(metavar="N", help="Sales a second, on average.")] = 20_000,
     algorithm: Annotated[
         str | None,
@@ -29,9 +29,9 @@ def demo(
 ) -> None:
     """Enrich generated sales on Spark, and prove the result.
 
-    Takes about a minute, and writes a page about what it did. Builds a product master, streams bursts of sales through
-    `enrich` into a Parquet warehouse, compares every row with Spark's own join, and ends with code 1 if they differ.
-    Needs Java 17 or later.
+    Takes about a minute and a half, and writes a page about what it did. Builds a product master far larger than the
+    memory, streams bursts of sales through `enrich` into a Parquet warehouse, compares every row with Spark's own
+    join, and ends with code 1 if they differ. Needs Java 17 or later.
     """
     from semistream.cli import demo_rendering, interruption, json_output, run_rendering, run_screen
     from semistream.cli.progress import progress
@@ -48,9 +48,12 @@ def demo(
         if json_file is not None:
             json_output.check_writable(json_file)
         folder.clear()
+        demo_rendering.show_promise(settings)
         demo_rendering.show_preparing(settings)
         with progress() as reporting:
             description = prepare(folder, settings, reporting.update)
+        master_bytes = MasterTable(folder.master).info()["bytes"]
+        demo_rendering.show_size(master_bytes, settings)
         run_rendering.show_starting(description)
         with interruption.silent_log(), session_of(description) as spark:
             interruption.install()  # Spark has put a handler of its own for Ctrl-C
@@ -61,7 +64,7 @@ def demo(
                 batches = stream_sales(spark, description, settings.seconds, screen.show)
             demo_rendering.show_proving()
             proof = prove(spark, description, folder.products)
-        summary = DemoSummary.of(settings, MasterTable(folder.master).info()["bytes"], batches)
+        summary = DemoSummary.of(settings, master_bytes, batches)
         folder.page.write_text(page(summary, proof, batches), encoding="utf-8")
     if json_file is not None:
         json_output.write_json(json_file, [summary.row(proof)])

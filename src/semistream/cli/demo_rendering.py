@@ -11,9 +11,28 @@ from rich.markup import escape
 from rich.table import Table
 
 from semistream.cli.rendering import console, is_plain, say, say_aside
+from semistream.core.budget import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from semistream.demo import DemoFolder, DemoSettings, DemoSummary, Proof
+
+
+def show_promise(settings: DemoSettings) -> None:
+    """Say what will be shown and proved."""
+    memory = format_bytes(parse_bytes(settings.memory))
+    for line in (
+        f"{settings.products:,} products are a table far larger than the {memory} that the joins of a worker get.",
+        f"About {settings.rate:,} sales a second meet them there, for {settings.seconds:g} s.",
+        "The proof at the end: every sale is in the warehouse once, with what Spark's own join gives it.",
+    ):
+        say_aside(line)
+
+
+def show_size(master_bytes: int, settings: DemoSettings) -> None:
+    """Say how large the master table has become."""
+    from semistream.demo import size_beside
+
+    say_aside(f"The master table has {size_beside(master_bytes, parse_bytes(settings.memory))}.")
 
 
 def show_preparing(settings: DemoSettings) -> None:

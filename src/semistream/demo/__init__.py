@@ -9,6 +9,16 @@ require("pyspark", extra="spark", purpose="The demo")
 from semistream.demo.demo_run import DemoSettings, prepare, stream_sales, warm_up  # noqa: E402
 from semistream.demo.folder import DemoFolder  # noqa: E402
 from semistream.demo.proof import Proof, prove  # noqa: E402
-from semistream.demo.summary import DemoSummary  # noqa: E402
+from semistream.demo.summary import DemoSummary, size_beside  # noqa: E402
 
-__all__ = ["DemoFolder", "DemoSettings", "DemoSummary", "Proof", "prepare", "prove", "stream_sales", "warm_up"]
+__all__ = [
+    "DemoFolder",
+    "DemoSettings",
+    "DemoSummary",
+    "Proof",
+    "prepare",
+    "prove",
+    "size_beside",
+    "stream_sales",
+    "warm_up",
+]

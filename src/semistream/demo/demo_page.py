@@ -15,7 +15,7 @@ from semistream.core.budget import format_bytes
 from semistream.demo.charts import Chart, Series
 from semistream.demo.demo_page_style import DEMO_PAGE_STYLE
 from semistream.demo.proof import Proof
-from semistream.demo.summary import DemoSummary, seconds_between
+from semistream.demo.summary import DemoSummary, seconds_between, size_beside
 from semistream.spark.batch_progress import BatchProgress
 
 _PAGE = Template("""\
@@ -110,7 +110,8 @@ def flow_of(summary: DemoSummary) -> str:
     return (
         f"Sales arrive in bursts, about {summary.rate:,} a second; Spark workers, whose joins may use "
         f"{format_bytes(summary.budget_bytes)} in each, give every sale the surrogate key, supplier and price of its "
-        f"product from a master table of {summary.products:,} rows, and write it with its total to a Parquet warehouse."
+        f"product from a master table of {summary.products:,} rows, and write it with its total to a Parquet "
+        f"warehouse. The table has {size_beside(summary.master_bytes, summary.budget_bytes)}."
     )
 
 

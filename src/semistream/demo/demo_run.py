@@ -73,9 +73,9 @@ json_lines = "{statistics}"
 class DemoSettings:
     """What the demo shows: `rate` is the mean number of sales a second, `memory` the budget of a worker."""
 
-    products: int = 2_000_000
+    products: int = 8_000_000
     seconds: float = 40.0
-    memory: int | str = "64MB"
+    memory: int | str = "32MB"
     rate: int = 20_000
     algorithm: str = DEFAULT_ALGORITHM
 

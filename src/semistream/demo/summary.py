@@ -119,9 +119,16 @@ class DemoSummary:
             ("Pages read", f"{self.page_reads:,} in {self.read_requests:,} reads, {format_bytes(self.bytes_read)}"),
             ("Memory of the joins", f"{format_bytes(self.memory_bytes)} of {format_bytes(self.budget_bytes)}"),
             ("Worker process", f"at most {format_bytes(self.worker_bytes)}, with Python and its libraries"),
-            ("Master table", f"{self.products:,} rows, {format_bytes(self.master_bytes)} on disk"),
+            ("Master table", f"{self.products:,} rows, {size_beside(self.master_bytes, self.budget_bytes)}"),
             ("Algorithm", self.algorithm),
         ]
+
+
+def size_beside(master_bytes: int, budget_bytes: int) -> str:
+    """Return the size of a master table, and how many times the memory of the joins in a worker that is."""
+    times = master_bytes / max(1, budget_bytes)
+    shown = f"{times:,.0f}" if times >= 10 else f"{times:.1f}"
+    return f"{format_bytes(master_bytes)}: {shown} times the memory of the joins in a worker"
 
 
 def seconds_between(earlier: BatchProgress, later: BatchProgress) -> float:
