@@ -52,6 +52,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 auto.create.topics.enable=true
+log.retention.ms=-1
 """
         )
         path = ":".join(map(str, jars_of("broker")))
