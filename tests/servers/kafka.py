@@ -69,7 +69,7 @@ log.retention.ms=-1
 
     def start(self) -> None:
         """Start, and wait until somebody listens."""
-        self.process.start(self._answers, 60)
+        self.process.start(self._answers, 180)
 
     def stop(self) -> None:
         """Stop, and remove everything."""
