@@ -72,7 +72,7 @@ auto.create.topics.enable=true
 
     def start(self) -> None:
         """Start, and wait until somebody listens."""
-        self.process.start(self._answers, 60)
+        self.process.start(self._answers, 180)
 
     def stop(self) -> None:
         """Stop, and remove everything."""

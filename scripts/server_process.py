@@ -88,7 +88,7 @@ class ServerProcess:
         assert self._process is not None, "the server was not started"
         return self._process.pid
 
-    def start(self, answers: Callable[[], bool], seconds: float = 30.0) -> None:
+    def start(self, answers: Callable[[], bool], seconds: float = 180.0) -> None:
         """Start the server and wait until it answers."""
         with (self.folder / "output").open("ab") as output:
             self._process = subprocess.Popen(

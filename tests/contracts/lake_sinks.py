@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
-from sink_contract import SCHEMA, BatchSinkContract, arrive, build_products, pipeline_file
+from sink_contract import SCHEMA, BatchSinkContract, arrive, batch_of, build_products, pipeline_file
 
-from semistream.core.errors import InvalidSettingError, NameClashError, UnknownColumnError
+from semistream.core.errors import InvalidSettingError, NameClashError, SchemaDriftError, UnknownColumnError
 from semistream.pipeline import jars, secrets
 from semistream.pipeline.running import run_pipeline
 from semistream.pipeline.sinks import Guarantee, sink_of
@@ -62,6 +63,21 @@ class TestDelta(BatchSinkContract):
     def held(self, spark: SparkSession, folder: Path, table: str) -> list[dict[str, Any]]:
         return [row.asDict() for row in spark.read.format("delta").load(str(folder / "lake" / table)).collect()]
 
+    def remove(self, folder: Path, table: str) -> None:
+        shutil.rmtree(folder / "lake" / table)
+
+    def test_names_and_columns_that_do_not_fit_are_told(self, spark: SparkSession, tmp_path: Path) -> None:
+        sink = self.sink(tmp_path, "changed", upsert=True)
+        odd = spark.sql("SELECT 1L AS sale_id, 1 AS version, 2 AS `a.b`, 3 AS `select`")
+        sink.check(odd)
+        sink.write(odd, batch_of(tmp_path, 0))
+        with pytest.raises(InvalidSettingError, match=r"cannot have the column 'a b'.*rename it"):
+            self.sink(tmp_path, "spaced").check(spark.sql("SELECT 1L AS sale_id, 1 AS `a b`"))
+        shutil.rmtree(tmp_path / "lake" / "changed")
+        self.sink(tmp_path, "changed", upsert=True).write(odd.drop("select"), batch_of(tmp_path, 0))
+        with pytest.raises(SchemaDriftError, match="has no column 'select'"):
+            sink.write(odd, batch_of(tmp_path, 1))
+
     def test_an_upsert_in_a_pipeline_is_written_once(self, spark: SparkSession, tmp_path: Path) -> None:
         build_products(tmp_path)
         arrive(tmp_path, "0.json", [(1, 1, 1), (1, 2, 2)])
@@ -109,6 +125,23 @@ class TestTopic:
             len({json.loads(row.value)["semistream_id"] for row in self._messages(spark, broker, "repeated").collect()})
             == 6
         )
+
+    def test_keys_and_headers_are_the_same_bytes_in_any_zone(
+        self, spark: SparkSession, tmp_path: Path, broker: KafkaBroker
+    ) -> None:
+        sink = self._sink(tmp_path, broker, "zones", 'key = "at"\nheaders = { at = "at", raw = "raw", no = "no" }\n')
+        rows = spark.sql("SELECT timestamp'2026-03-29 01:30:00.000001Z' AS at, X'00ff' AS raw, CAST(NULL AS INT) AS no")
+        before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        try:
+            for number, zone in enumerate(("UTC", "Asia/Tokyo")):
+                spark.conf.set("spark.sql.session.timeZone", zone)
+                sink.write(rows, Batch("sales", "q1", number, "state"))
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", before)
+        moment = b"2026-03-29T01:30:00.000001Z"
+        for message in broker.messages("zones"):
+            assert message.key == moment
+            assert dict(message.headers) == {"at": moment, "raw": b"\x00\xff", "no": None}
 
     def test_values_may_be_avro(self, spark: SparkSession, tmp_path: Path, broker: KafkaBroker) -> None:
         from pyspark.sql.avro.functions import from_avro

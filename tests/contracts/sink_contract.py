@@ -75,6 +75,10 @@ class BatchSinkContract(ABC):
     def held(self, spark: SparkSession, folder: Path, table: str) -> list[dict[str, Any]]:
         """Return the rows that the table holds."""
 
+    @abstractmethod
+    def remove(self, folder: Path, table: str) -> None:
+        """Remove a table, as somebody else may."""
+
     @pytest.fixture
     def rows(self, spark: SparkSession) -> DataFrame:
         """Return three sales, two of which are equal."""
@@ -125,6 +129,26 @@ class BatchSinkContract(ABC):
         no_key = spark.createDataFrame([(None, 1, 4)], SCHEMA)
         with pytest.raises((PySparkException, SemistreamError), match="has no value in sale_id"):
             sink.write(no_key, batch_of(tmp_path, 2))
+
+    def test_of_rows_that_are_equally_new_every_attempt_takes_the_same(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        given = [(1, product, 1) for product in range(20)]
+        for table, ordered in (("even", given), ("odd", given[::-1])):
+            rows = spark.createDataFrame(ordered, SCHEMA).coalesce(1)
+            self.sink(tmp_path, table, upsert=True).write(rows, batch_of(tmp_path / table, 0))
+        held = [[row["product_id"] for row in self.held(spark, tmp_path, table)] for table in ("even", "odd")]
+        assert len(held[0]) == 1
+        assert held[0] == held[1]
+
+    def test_a_table_that_is_gone_stops_the_pipeline(self, tmp_path: Path, rows: DataFrame) -> None:
+        sink = self.sink(tmp_path, "removed")
+        sink.check(rows)
+        for number in range(2):
+            sink.write(rows, batch_of(tmp_path, number))
+        self.remove(tmp_path, "removed")
+        with pytest.raises(SchemaDriftError, match="is gone: restore it"):
+            sink.write(rows, batch_of(tmp_path, 2))
 
     def test_an_upsert_without_an_order_stops_at_two_rows_of_a_key(self, spark: SparkSession, tmp_path: Path) -> None:
         sink = self.sink(tmp_path, "unordered", upsert=True, order=False)

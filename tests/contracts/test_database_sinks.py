@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,13 @@ import pytest
 from pyspark.sql import SparkSession
 from sink_contract import SCHEMA, BatchSinkContract, arrive, batch_of, build_products, pipeline_file
 
-from semistream.core.errors import InvalidSettingError, SinkUnavailableError, UnsupportedValueError
+from semistream.core.errors import (
+    InvalidSettingError,
+    NameClashError,
+    SchemaDriftError,
+    SinkUnavailableError,
+    UnsupportedValueError,
+)
 from semistream.pipeline.planning import plan_pipeline
 from semistream.pipeline.running import run_pipeline
 from semistream.pipeline.sinks import sink_of
@@ -58,6 +65,10 @@ class DatabaseContract(BatchSinkContract):
             cursor.execute(f"SELECT * FROM {self._name(folder, table)}")
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def remove(self, folder: Path, table: str) -> None:
+        with self._connected() as connection, connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {self._name(folder, table)}")
 
     def _connected(self) -> Any:
         """Return a connection, which a server that was paused may have none left of for a moment."""
@@ -103,6 +114,61 @@ class DatabaseContract(BatchSinkContract):
         rows = spark.sql("SELECT 1L AS sale_id, array(1) AS many")
         with pytest.raises(UnsupportedValueError, match=r"'many' is of type array<int>.*to_json\(many\)"):
             self.sink(tmp_path, "nested").check(rows)
+
+    def test_names_that_cannot_be_made_are_told_before_any_write(self, spark: SparkSession, tmp_path: Path) -> None:
+        sink = self.sink(tmp_path, "names")
+        with pytest.raises(NameClashError, match="Semistream_chunk"):
+            sink.check(spark.sql("SELECT 1L AS sale_id, 2 AS Semistream_chunk"))
+        with pytest.raises(InvalidSettingError, match=r"column 'xxx.*cannot be made"):
+            sink.check(spark.sql(f"SELECT 1L AS {'x' * 65}"))
+        with pytest.raises(InvalidSettingError, match=r"table 'lll.*cannot be made"):
+            self.sink(tmp_path, "l" * 65).check(spark.sql("SELECT 1L AS sale_id"))
+
+    def test_a_column_that_is_dropped_while_the_pipeline_runs_stops_it(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        rows = spark.createDataFrame([(1, 1, 1)], SCHEMA)
+        sink = self.sink(tmp_path, "lost")
+        sink.write(rows, batch_of(tmp_path, 0))
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {self._name(tmp_path, 'lost')} DROP COLUMN version")
+        with pytest.raises(SchemaDriftError, match="has no column 'version'"):
+            sink.write(rows, batch_of(tmp_path, 1))
+        assert self._staging() == []
+
+    def test_moments_are_the_same_in_any_zone_of_the_session(self, spark: SparkSession, tmp_path: Path) -> None:
+        # The first does not exist in New York as a time on the wall, the others are one there.
+        texts = ("2026-03-08T02:30:00", "2026-11-01T05:30:00", "2026-11-01T06:30:00")
+        zone = spark.conf.get("spark.sql.session.timeZone")
+        assert zone is not None
+        sink = self.sink(tmp_path, "zones")
+        try:
+            for number, name in enumerate(("UTC", "America/New_York", "Asia/Kolkata")):
+                spark.conf.set("spark.sql.session.timeZone", name)
+                at = ", ".join(f"struct(timestamp'{text}Z' AS at, timestamp_ntz'{text}' AS wall)" for text in texts)
+                sink.write(spark.sql(f"SELECT inline(array({at}))"), batch_of(tmp_path, number))
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", zone)
+        assert isinstance(sink, DatabaseTable)
+        warehouse = warehouse_at(sink._address)  # whose sessions are in UTC
+        found = warehouse.sessions.run(lambda c: warehouse.execute(c, f"SELECT at, wall FROM {warehouse.table}"))
+        moments = sorted([datetime.fromisoformat(text) for text in texts] * 3)
+        for column in zip(*found, strict=True):
+            assert sorted(value.replace(tzinfo=None) for value in column) == moments
+
+    def test_an_index_that_is_dropped_while_the_pipeline_runs_stops_it(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        rows = spark.createDataFrame([(1, 1, 1)], SCHEMA)
+        sink = self.sink(tmp_path, "dropped", upsert=True)
+        sink.write(rows, batch_of(tmp_path, 0))
+        key = "CONSTRAINT {}_pkey" if self.kind == "postgresql" else "PRIMARY KEY"
+        name = self._name(tmp_path, "dropped")
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"ALTER TABLE {name} DROP {key.format(name)}")
+        with pytest.raises(InvalidSettingError, match="no unique index on sale_id alone"):
+            sink.write(rows, batch_of(tmp_path, 1))
+        assert self.counted(spark, tmp_path, "dropped").total() == 1
 
     def test_an_upsert_needs_an_index_of_its_key(self, spark: SparkSession, tmp_path: Path) -> None:
         rows = spark.createDataFrame([(1, 1, 1)], SCHEMA)
@@ -235,7 +301,20 @@ class TestMariadb(DatabaseContract):
         with self.server.connect() as connection, connection.cursor() as cursor:
             name = self._name(tmp_path, "collated")
             cursor.execute(f"CREATE TABLE {name} (sale_id VARCHAR(100) PRIMARY KEY, version INT)")
-            with pytest.raises(InvalidSettingError, match="ends with _bin"):
+            with pytest.raises(InvalidSettingError, match="compared by utf8mb4"):
                 sink.check(text)
             cursor.execute(f"ALTER TABLE {name} MODIFY sale_id VARCHAR(100) COLLATE utf8mb4_bin")
+            with pytest.raises(InvalidSettingError, match=r"space at their end.*utf8mb4_nopad_bin"):
+                sink.check(text)
+            cursor.execute(f"ALTER TABLE {name} MODIFY sale_id VARCHAR(100) COLLATE utf8mb4_nopad_bin")
         sink.check(text)
+        sink.write(spark.sql("SELECT explode(array('a', 'a ', 'A')) AS sale_id, 1 AS version"), batch_of(tmp_path, 0))
+        assert sorted(row["sale_id"] for row in self.held(spark, tmp_path, "collated")) == ["A", "a", "a "]
+
+    def test_an_engine_without_transactions_is_refused(self, spark: SparkSession, tmp_path: Path) -> None:
+        rows = spark.createDataFrame([(1, 1, 1)], SCHEMA)
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            columns = "sale_id BIGINT, product_id BIGINT, version INT"
+            cursor.execute(f"CREATE TABLE {self._name(tmp_path, 'engine')} ({columns}) ENGINE = MyISAM")
+        with pytest.raises(InvalidSettingError, match="engine without transactions"):
+            self.sink(tmp_path, "engine").check(rows)

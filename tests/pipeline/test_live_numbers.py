@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_batches import PARTS, START, batch, counts, run_of
 
@@ -82,6 +82,7 @@ def test_the_parts_of_a_batch_are_its_whole_time() -> None:
     assert (split.planning, split.commit) == (0.1, 0.05)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(*[st.floats(0, 10)] * 4, st.integers(1, 8), st.integers(1, 8)).map(
@@ -107,6 +108,7 @@ def test_no_part_is_negative_and_none_is_longer_than_the_batch(operators: list[A
     assert min(split.source, split.reads, split.python, split.sink) >= 0
 
 
+@settings(deadline=None)
 @given(st.integers(0, 700), st.integers(1, 20))
 def test_history_loses_no_batch_and_stays_small(batches: int, half: int) -> None:
     history = History(2 * half, 7)
@@ -187,6 +189,9 @@ def test_the_verdict_knows_the_other_situations() -> None:
     assert (kept.level, "A batch takes 1 s, longer than the 0.50 s between" in kept.detail) == ("good", True)
     slow = verdict_on(situation(full, trigger_seconds=0.5))
     assert slow.headline == "Too slow for its trigger: a batch takes 1 s, and one is due every 0.50 s."
+    first = verdict_on(situation(full[:1], trigger_seconds=0.5))
+    assert first.level == "busy"
+    assert first.headline.startswith("Starting: the first batch took 1 s")
     assert "0.50 s of the 10 s between triggers" in verdict_on(situation(quiet, trigger_seconds=10.0)).detail
     stuck = verdict_on(situation(quiet, running_seconds=45.0))
     assert stuck.headline == "The batch that runs now lasts 45 s already, and they take 0.50 s as a rule."

@@ -232,6 +232,22 @@ def test_numbers_of_rows_that_wait_are_shown_where_there_are_any(browser: Headle
     }
 
 
+def test_a_backlog_that_nobody_tells_is_not_shown_as_none(browser: HeadlessBrowser) -> None:
+    page = Served()
+    legend = "document.querySelector('#chart-backlog .legend b').textContent"
+    try:
+        for number in range(3):
+            page.board.add(batch(number, began=time.time() - 9 + number))
+        browser.open(page.url)
+        browser.wait_for(SHOWN)
+        assert (text(browser, "#backlog"), browser.evaluate(legend)) == ("–", "–")
+        assert browser.evaluate("document.querySelectorAll('#chart-backlog .dot').length") == 0
+        page.board.add(batch(3, began=time.time(), backlog=70))
+        browser.wait_for(f"{legend} === '70'")
+    finally:
+        page.server.stop()
+
+
 def test_a_page_whose_pipeline_is_gone_says_so(browser: HeadlessBrowser, served: Served) -> None:
     browser.open(served.url)
     browser.wait_for(SHOWN)

@@ -147,6 +147,7 @@ def test_every_example_is_sound(file: Path) -> None:
         (SOUND.replace('"warehouse"', '"state/out"'), "[sink] path is inside [pipeline] checkpoint"),
         (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint is inside [[dimension]] table"),
         ("[pipeline", "is not TOML"),
+        ("a = " + "[" * 5_000 + "]" * 5_000, "nested too deeply"),
         (
             changed("memory", "memory = [1]"),
             'memory must be a size such as "64MB" or "64 MiB", but is [1]',

@@ -230,6 +230,12 @@ def test_hostile_and_wrong_steps_are_refused_before_the_start(
     assert "\n" not in str(caught.value)
 
 
+def test_a_column_with_a_name_of_ours_is_refused_before_the_start(spark: SparkSession, small: SmallPipeline) -> None:
+    small.parts["transform"] = '[[transform]]\nset = { _Semistream_number = "1" }'
+    with pytest.raises(SemistreamError, match="_Semistream_number"):
+        plan_pipeline(spark, small.description)
+
+
 def test_a_second_query_on_a_checkpoint_and_a_lost_checkpoint_are_refused(small: SmallPipeline) -> None:
     with CheckpointLock(small.folder / "state"), pytest.raises(CheckpointInUseError, match="Another query uses"):
         small.run()

@@ -111,6 +111,11 @@ POISON: list[tuple[bytes | str | None, str]] = [
     ("[]", "the value is not one JSON object"),
     ('[{"sale_id": 1}]', "the value is not one JSON object"),
     ('{"sale_id": 1}{"sale_id": 2}', "the value is not one JSON object"),
+    ('{"sale_id": 1},"more":{"sale_id": 2}', "the value is not one JSON object"),
+    ('{"sale_id": 1},"_semistream_value":{"sale_id": 2}', "the value is not one JSON object"),
+    ('{"sale_id": 1, "deep": ' + "[" * 2000 + "]" * 2000 + "}", "the value is not one JSON object"),
+    ('{"sale_id": 1, "long": ' + "9" * 5000 + "}", "the value is not one JSON object"),
+    (b"\xef\xbb\xbf" + b'{"sale_id": 1}', "the value is not one JSON object"),
     ('{"sale_id": 1}}', "the value is not one JSON object"),
     ('{"sale_id": 1', "the value is not one JSON object"),
     ("", "the value is not one JSON object"),
@@ -127,7 +132,8 @@ def test_every_kind_of_poison_goes_to_the_dead_letters_with_position_and_reason(
     spark: SparkSession, tmp_path: Path, kafka: KafkaBroker
 ) -> None:
     small = TopicPipeline(spark, tmp_path / "small", kafka, _REQUIRED + 'dead_letters = "letters"')
-    small.send(sale(1, 1), *(value for value, _ in POISON), sale(2, 2))
+    large = {**sale(2, 2), "unknown": {"note": "x" * 300_000, "deep": {}}, "more": [{}, {}]}
+    small.send(sale(1, 1), *(value for value, _ in POISON), large)
     totals = small.run()
     assert [row["sale_id"] for row in small.written()] == [1, 2]
     assert totals.rows_out == 2
@@ -211,9 +217,16 @@ def test_a_topic_that_was_made_anew_stops_the_pipeline(spark: SparkSession, tmp_
     kafka.remove(small.topic)
     kafka.create(small.topic)
     small.send(sale(4, 1))
-    with pytest.raises(ExpiredOffsetsError):
+    with pytest.raises(ExpiredOffsetsError, match=f"The topic {small.topic} was removed and made anew"):
+        small.run()
+    # Offsets alone would not tell: the new topic has reached those of the old one.
+    small.send(*(sale(number, 1) for number in range(5, 9)))
+    with pytest.raises(ExpiredOffsetsError, match="so that its first messages would be left out"):
         small.run()
     assert len(small.written()) == 3
+    small.parts["source"] += '\nexpired = "skip"'
+    small.run()
+    assert [row["sale_id"] for row in small.written()] == [1, 2, 3, 7, 8]
 
 
 def test_messages_with_more_columns_go_on_and_retyped_or_lost_ones_stop_before_any_write(

@@ -98,6 +98,7 @@ def test_columns_come_from_the_value_the_message_and_its_headers(tmp_path: Path)
         ("schema =", 'dead_letters = "../letters"\nschema =', "'..'"),
         ("schema =", 'dead_letters = {topic = "d"}\ncorrupt = "stop"\nschema =', "contradicts corrupt = 'stop'"),
         ("schema =", "max_rows_per_trigger = 0\nschema =", "must be a whole number of at least 1"),
+        ("schema =", f"max_rows_per_trigger = {2**31}\nschema =", "must be a whole number of at most 2147483647"),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_key(tmp_path: Path, old: str, new: str, says: str) -> None:

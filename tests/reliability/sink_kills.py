@@ -1,4 +1,7 @@
-"""Every sink keeps its guarantee: drivers and workers are killed while several pipelines write to real servers."""
+"""Every sink keeps its guarantee: drivers and workers are killed while several pipelines write to real servers.
+
+Each pipeline reads a topic of Kafka and joins two master tables.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from campaign import Case, Figures, Promise
-from pipeline_process import PipelineProcess, kill_at_once, newest_finished, newest_planned, wait_until
+from pipeline_process import PipelineProcess, kill_at_once, newest_finished, newest_planned, newest_written, wait_until
 
 import semistream as ss
 
@@ -31,21 +34,30 @@ SINKS = (
     *("parquet", "delta", "delta-upsert", "postgresql", "postgresql-upsert", "mysql", "mysql-upsert"),
     "kafka",
 )
+COLUMNS = ("sale_id", "product_id", "customer_id", "price", "segment")
+Row = tuple[int | None, ...]
+Sale = tuple[int, int, int]
 _PRODUCTS = 200
+_CUSTOMERS = 1_000
 _PIPELINE = """\
 [pipeline]
 name = "{name}"
 checkpoint = "state-{name}"
 [source]
-format = "json"
-path = "incoming"
-schema = "sale_id BIGINT, product_id BIGINT"
-max_files_per_trigger = 1
+format = "kafka"
+servers = "{servers}"
+topic = "incoming"
+schema = "sale_id BIGINT NOT NULL, product_id BIGINT, customer_id BIGINT"
+max_rows_per_trigger = {rows_of_a_batch}
 [enrich]
 memory = "8MB"
 [[dimension]]
 table = "products"
 on = "product_id"
+how = "left"
+[[dimension]]
+table = "customers"
+on = "customer_id"
 how = "left"
 [sink]
 {sink}
@@ -59,6 +71,8 @@ master = "local[2]"
 # Drivers live for seconds here, so that Java had better not compile much.
 "spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
+_BATCHES_BEFORE_A_KILL = 3
+"""Up to so many of each pipeline."""
 _SECONDS_TO_START = 400.0
 _SECONDS_TO_FINISH = 1_200.0
 _CHILD = Path(__file__).with_name("sink_pipelines.py")
@@ -71,8 +85,8 @@ class Plan:
     seed: int
     sinks: tuple[str, ...]
     kills: int
-    files: int
-    rows_of_a_file: int
+    parts: int
+    rows_of_a_part: int
     worker_kills: int = 0
 
 
@@ -81,7 +95,7 @@ class Servers:
 
     def __init__(self, sinks: Sequence[str], stack: ExitStack) -> None:
         self.environment = {**os.environ, "SEMISTREAM_JARS": str(servers_folder()), "PYSPARK_PYTHON": sys.executable}
-        self.postgresql = self.mariadb = self.broker = None
+        self.postgresql = self.mariadb = None
         if any(name.startswith("postgresql") for name in sinks):
             self.postgresql = postgresql.new_server()
             stack.callback(self.postgresql.stop)
@@ -90,17 +104,15 @@ class Servers:
             self.mariadb = mariadb.new_server()
             stack.callback(self.mariadb.stop)
             self.environment["MYSQL_PWD"] = mariadb.PASSWORD
-        if "kafka" in sinks:
-            self.broker = KafkaBroker()
-            self.broker.start()
-            stack.callback(self.broker.stop)
+        self.broker = KafkaBroker()
+        self.broker.start()
+        stack.callback(self.broker.stop)
 
     def described(self, sink: str) -> str:
         """Return the keys of [sink]."""
         kind, _, mode = sink.partition("-")
         upsert = 'mode = "upsert"\nkey = "product_id"\norder_by = "sale_id"\n' if mode else ""
         if kind == "kafka":
-            assert self.broker is not None
             return f'format = "kafka"\nservers = "{self.broker.servers}"\ntopic = "sales"'
         server = {"postgresql": self.postgresql, "mysql": self.mariadb}.get(kind)
         if server is None:
@@ -108,14 +120,36 @@ class Servers:
         address = server.address(f"sales_{mode or 'append'}").replace("&key=id", "")
         return f'format = "{kind}"\ntable = "{address}"\n{upsert}'
 
-    def rows(self, sink: str) -> list[tuple[int, int, int]]:
-        """Return what a table of a database holds: sale, product and price."""
+    def rows(self, sink: str) -> list[Row]:
+        """Return what a table of a database holds."""
         kind, _, mode = sink.partition("-")
         server = self.postgresql if kind == "postgresql" else self.mariadb
         assert server is not None
         with server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT sale_id, product_id, price FROM sales_{mode or 'append'}")
+            cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM sales_{mode or 'append'}")
             return [tuple(row) for row in cursor.fetchall()]
+
+    @contextmanager
+    def watched(self, sink: str, folder: Path) -> Iterator[Callable[[], int]]:
+        """Return what tells the newest batch that a sink has, -1 if it has none or does not know."""
+        kind = sink.partition("-")[0]
+        if kind not in ("postgresql", "mysql"):
+            yield lambda: _newest_in_files(sink, folder)
+            return
+        server = self.postgresql if kind == "postgresql" else self.mariadb
+        assert server is not None
+        table = f"sales_{sink.partition('-')[2] or 'append'}"
+        with server.connect() as connection, connection.cursor() as cursor:
+
+            def newest() -> int:
+                try:
+                    cursor.execute("SELECT max(batch) FROM semistream_ledger WHERE target LIKE %s", (f"%{table}",))
+                except Exception:  # the ledger is not there yet
+                    return -1
+                number = cursor.fetchone()[0]
+                return -1 if number is None else int(number)
+
+            yield newest
 
     def leftovers(self, sink: str) -> int:
         """Return how many staging tables are there."""
@@ -132,14 +166,16 @@ def run(plan: Plan, folder: Path) -> Figures:
     generator = random.Random(plan.seed)
     with ExitStack() as stack:
         servers = Servers(plan.sinks, stack)
-        arrived = _prepare(plan, folder, servers, generator)
+        sales = _prepare(plan, folder, servers, generator)
         files = [folder / f"{name}.toml" for name in plan.sinks]
         under_way: Counter[str] = Counter()
-        killed_workers = 0
+        between: Counter[str] = Counter()
+        killed_workers = killed_drivers = arrived = 0
         for life in range(plan.kills + 1):
             last = life == plan.kills
-            arrived_now = plan.files if last else max(1, plan.files * (life + 1) // (plan.kills + 1))
-            _arrive(folder, arrived_now)
+            wanted_parts = plan.parts if last else max(1, plan.parts * (life + 1) // (plan.kills + 1))
+            servers.broker.send("incoming", map(_message, sales[arrived : wanted_parts * plan.rows_of_a_part]))
+            arrived = wanted_parts * plan.rows_of_a_part
             before = {name: newest_finished(folder / f"state-{name}") for name in plan.sinks}
             process = _started(files, folder, servers)
             try:
@@ -148,7 +184,10 @@ def run(plan: Plan, folder: Path) -> Figures:
                     assert code == 0, f"the last run ended with {code}: {process.said()[-3000:]}"
                 else:
                     wanted = plan.worker_kills * (life + 1) // plan.kills - killed_workers
-                    killed_workers += _kill_at_random(process, folder, plan.sinks, before, generator, wanted)
+                    killed, still_ran = _kill_at_random(process, folder, plan.sinks, before, generator, wanted, servers)
+                    killed_workers += killed
+                    killed_drivers += still_ran
+                    between.update(name for name in plan.sinks if _is_between(name, folder, servers))
                     under_way.update(
                         name
                         for name in plan.sinks
@@ -156,34 +195,45 @@ def run(plan: Plan, folder: Path) -> Figures:
                     )
             finally:
                 process.end()
-        figures = _accounts(plan, folder, servers, arrived)
-    return {**figures, "kills": plan.kills, "worker kills": killed_workers, "under way": dict(under_way)}
+        figures = _accounts(plan, folder, servers, sales)
+    return {
+        **figures,
+        "kills": killed_drivers,
+        "worker kills": killed_workers,
+        "under way": dict(under_way),
+        "between": dict(between),
+    }
 
 
-def _prepare(plan: Plan, folder: Path, servers: Servers, generator: random.Random) -> list[tuple[int, int]]:
-    """Build the master table, write the pipelines and what will arrive; returns all sales."""
+def _prepare(plan: Plan, folder: Path, servers: Servers, generator: random.Random) -> list[Sale]:
+    """Build the master tables, write the pipelines and return what will arrive: sale, product and customer."""
     products = pa.table({"product_id": range(_PRODUCTS), "price": [7 * product for product in range(_PRODUCTS)]})
     ss.MasterTable.build(products, folder / "products", key="product_id")
+    # Every third customer is unknown.
+    known = [customer for customer in range(_CUSTOMERS) if customer % 3]
+    customers = pa.table({"customer_id": known, "segment": [customer % 5 for customer in known]})
+    ss.MasterTable.build(customers, folder / "customers", key="customer_id")
     for name in plan.sinks:
-        (folder / f"{name}.toml").write_text(_PIPELINE.format(name=name, sink=servers.described(name)))
-    (folder / "incoming").mkdir()
-    (folder / "waiting").mkdir()
-    sales = []
-    for file in range(plan.files):
-        first = file * plan.rows_of_a_file
-        of_file = [(first + number, generator.randrange(_PRODUCTS)) for number in range(plan.rows_of_a_file)]
-        lines = [json.dumps({"sale_id": sale, "product_id": product}) for sale, product in of_file]
-        (folder / "waiting" / f"{file:05d}.json").write_text("\n".join(lines) + "\n")
-        sales += of_file
-    return sales
+        text = _PIPELINE.format(
+            name=name,
+            sink=servers.described(name),
+            servers=servers.broker.servers,
+            rows_of_a_batch=plan.rows_of_a_part,
+        )
+        (folder / f"{name}.toml").write_text(text)
+    servers.broker.create("incoming")
+    count = plan.parts * plan.rows_of_a_part
+    return [(sale, generator.randrange(_PRODUCTS), generator.randrange(_CUSTOMERS)) for sale in range(count)]
 
 
-def _arrive(folder: Path, count: int) -> None:
-    """Let the first files arrive, as far as they have not yet."""
-    for file in range(count):
-        waiting = folder / "waiting" / f"{file:05d}.json"
-        if waiting.exists():
-            waiting.rename(folder / "incoming" / waiting.name)
+def _message(sale: Sale) -> str:
+    return json.dumps(dict(zip(COLUMNS, sale, strict=False)))
+
+
+def enriched(sale: Sale) -> Row:
+    """Return what a sale must become."""
+    _, product, customer = sale
+    return (*sale, 7 * product, customer % 5 if customer % 3 else None)
 
 
 def _started(files: Sequence[Path], folder: Path, servers: Servers) -> PipelineProcess:
@@ -198,58 +248,104 @@ def _kill_at_random(
     before: Mapping[str, int],
     generator: random.Random,
     worker_kills: int,
-) -> int:
-    """Kill the driver, with or without its Java, some moment after a pipeline has begun a new batch."""
+    servers: Servers,
+) -> tuple[int, bool]:
+    """Kill workers, then the driver with or without its Java; returns how many workers, and whether the driver ran.
 
-    def begun() -> bool:
-        assert process.exit_code is None or process.exit_code == 0, process.said()[-3000:]
-        return process.exit_code == 0 or any(newest_planned(folder / f"state-{name}") > before[name] for name in sinks)
+    The moment is counted in batches that have ended since the start, so that a slow machine meets the same ones. Half
+    of the kills then wait until a sink has a batch that Spark's log has not: the one moment when a batch is repeated
+    that is there already. Only workers tell that a batch is under way: what a killed driver has left looks as if one
+    were.
+    """
 
-    wait_until(begun, _SECONDS_TO_START, "a batch")
+    def ended() -> bool:
+        assert process.exit_code in (None, 0), process.said()[-3000:]
+        return process.exit_code == 0
+
+    def finished() -> int:
+        return sum(newest_finished(folder / f"state-{name}") - before[name] for name in sinks)
+
+    wait_until(lambda: ended() or bool(process.workers()), _SECONDS_TO_START, "a worker", 0.1)
     killed = 0
     for _ in range(worker_kills):
         time.sleep(generator.random())
+        wait_until(lambda: ended() or bool(process.workers()), _SECONDS_TO_START, "a worker", 0.1)
         workers = process.workers()
-        if workers:
-            killed += kill_at_once(generator.choice(workers))
-    time.sleep(generator.random() * 4)
-    process.kill(process.java() if generator.random() < 0.5 else None)
-    return killed
+        killed += bool(workers) and kill_at_once(generator.choice(workers))
+    batches = generator.randrange(_BATCHES_BEFORE_A_KILL * len(sinks))
+    wait_until(lambda: ended() or finished() >= batches, _SECONDS_TO_FINISH, f"{batches} batches")
+    if generator.random() < 0.5:
+        name = generator.choice([sink for sink in sinks if sink != "kafka"])
+        state = folder / f"state-{name}"
+        with servers.watched(name, folder) as newest:
+            # Without a pause, since the moment is short.
+            wait_until(
+                lambda: ended() or newest() >= newest_planned(state) > newest_finished(state),
+                _SECONDS_TO_FINISH,
+                f"a batch of {name} between its commit and Spark's",
+                0,
+            )
+            process.kill(process.java())
+            return killed, process.exit_code != 0
+    time.sleep(generator.random())
+    java = process.java() if generator.random() < 0.5 else None
+    still_ran = process.exit_code is None
+    process.kill(java)
+    return killed, still_ran
 
 
-def _accounts(plan: Plan, folder: Path, servers: Servers, sales: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def _is_between(sink: str, folder: Path, servers: Servers) -> bool:
+    state = folder / f"state-{sink}"
+    with servers.watched(sink, folder) as newest:
+        return newest() >= newest_planned(state) > newest_finished(state)
+
+
+def _newest_in_files(sink: str, folder: Path) -> int:
+    if sink == "parquet":
+        return newest_written(folder / "out-parquet")
+    # A table of Delta that is made for upserts has a version before its first batch.
+    log = folder / f"out-{sink}" / "_delta_log"
+    versions = [int(entry.stem) for entry in log.glob("*.json") if entry.stem.isdigit()]
+    return max(versions, default=-1) - sink.endswith("upsert")
+
+
+def _accounts(plan: Plan, folder: Path, servers: Servers, sales: Sequence[Sale]) -> dict[str, Any]:
     """Raise an error unless every table holds exactly what it should."""
-    wanted = Counter((sale, product, 7 * product) for sale, product in sales)
-    newest = {product: (sale, product, 7 * product) for sale, product in sales}
     repeats = 0
     held = json.loads((folder / "held.json").read_text())
     for name in plan.sinks:
         if name == "kafka":
-            repeats = _check_messages(held[name], wanted)
+            repeats = check_messages(held[name], sales)
             continue
         if name == "parquet":
             rows = _parquet_rows(folder / "out-parquet")
         else:
             rows = servers.rows(name) if held[name] is None else [tuple(row) for row in held[name]]
-        found, right = Counter(rows), Counter(newest.values()) if name.endswith("upsert") else wanted
-        missing, extra = right - found, found - right
-        assert missing.total() + extra.total() == 0, f"{name}: {missing.total()} missing, {extra.total()} extra"
+        check_rows(name, rows, sales)
         if name.startswith(("postgresql", "mysql")):
             assert servers.leftovers(name) == 0, f"{name} has left staging tables behind"
     return {"rows": len(sales) * len(plan.sinks), "repeated messages": repeats}
 
 
-def _check_messages(messages: Sequence[dict[str, Any]], wanted: Counter[tuple[int, int, int]]) -> int:
+def check_rows(name: str, rows: Sequence[Row], sales: Sequence[Sale]) -> None:
+    """Raise an error unless a table holds each sale once, or of each product the newest one."""
+    newest = {sale[1]: sale for sale in sales}
+    found, right = Counter(rows), Counter(map(enriched, newest.values() if name.endswith("upsert") else sales))
+    missing, extra = right - found, found - right
+    assert missing.total() + extra.total() == 0, f"{name}: {missing.total()} missing, {extra.total()} extra"
+
+
+def check_messages(messages: Sequence[dict[str, Any]], sales: Sequence[Sale]) -> int:
     """Check that no message is missing and that repeats have the id of the first; returns how many there are."""
-    ids: dict[str, tuple[int, int, int]] = {}
+    ids: dict[str, Row] = {}
     for message in messages:
-        row = (message["sale_id"], message["product_id"], message["price"])
+        row = tuple(message.get(name) for name in COLUMNS)
         assert ids.setdefault(message["semistream_id"], row) == row, "an id stands for one row"
-    assert Counter(ids.values()) == wanted, "without repeats every row is there once"
+    assert Counter(ids.values()) == Counter(map(enriched, sales)), "without repeats every row is there once"
     return len(messages) - len(ids)
 
 
-def _parquet_rows(folder: Path) -> list[tuple[int, int, int]]:
+def _parquet_rows(folder: Path) -> list[Row]:
     files: list[str] = []
     log = folder / "_spark_metadata"
     entries = {int(entry.name.split(".")[0]): entry for entry in log.iterdir() if entry.name[0].isdigit()}
@@ -258,20 +354,22 @@ def _parquet_rows(folder: Path) -> list[tuple[int, int, int]]:
         files += [path for path in paths if path not in files]
     tables = [pq.read_table(file) for file in files]
     rows = pa.concat_tables([table for table in tables if table.num_rows]).to_pylist()
-    return [(row["sale_id"], row["product_id"], row["price"]) for row in rows]
+    return [tuple(row[name] for name in COLUMNS) for row in rows]
 
 
 def _cases(seed: int) -> Iterator[Case]:
     for number in range(4):
-        plan = Plan(seed=seed * 1_000 + number, sinks=SINKS, kills=5, files=24, rows_of_a_file=500, worker_kills=5)
+        plan = Plan(seed=seed * 1_000 + number, sinks=SINKS, kills=5, parts=24, rows_of_a_part=500, worker_kills=5)
         yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))
 
 
 def _figure(figures: Sequence[Figures]) -> str:
     under_way: Counter[str] = Counter()
+    between: Counter[str] = Counter()
     for figure in figures:
         under_way.update(figure["under way"])
-    in_a_batch = ", ".join(f"{name} {under_way[name]}" for name in SINKS)
+        between.update(figure["between"])
+    in_a_batch = ", ".join(f"{name} {under_way[name]}, of these written already {between[name]}" for name in SINKS)
     return (
         f"{sum(figure['rows'] for figure in figures):,} rows, 0 missing, 0 extra; "
         f"{sum(figure['kills'] for figure in figures)} drivers killed (in a batch: {in_a_batch}), "

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
+from sink_kills import COLUMNS
 
 from semistream.pipeline import PipelineDescription, jars, read_description
 from semistream.pipeline.running import run_pipeline
@@ -51,7 +52,7 @@ def _held(spark: SparkSession, description: PipelineDescription) -> Any:
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", sink.topic.servers)
         return [json.loads(row.value) for row in reader.option("subscribe", sink.topic.name).load().collect()]
     if sink.format == "delta":
-        rows = spark.read.format("delta").load(sink.path).select("sale_id", "product_id", "price")
+        rows = spark.read.format("delta").load(sink.path).select(*COLUMNS)
         return [tuple(row) for row in rows.collect()]
     return None
 

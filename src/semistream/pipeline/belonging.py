@@ -55,6 +55,11 @@ class Belonging:
             sink=_sink(description.sink),
         )
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether Spark has fixed what the first batch reads."""
+        return self._begun
+
     def check(self) -> None:
         """Raise CheckpointMismatchError if rows could be lost, written twice or joined with another table."""
         if not self._begun:

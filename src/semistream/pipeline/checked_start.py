@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from semistream.master_table import MasterTable
 from semistream.pipeline import places
 from semistream.pipeline.belonging import Belonging
 from semistream.pipeline.description import DimensionDescription, PipelineDescription
+from semistream.pipeline.failures import made_anew
 from semistream.pipeline.named_columns import MasterNames, NamedColumns
 from semistream.pipeline.remembered import Remembered, read_remembered, write_remembered
 from semistream.pipeline.remembered_columns import RememberedColumns
@@ -64,7 +65,18 @@ class CheckedStart:
         then = self._remembered.source_columns if self._remembered is not None else []
         return then[place] if place < len(then) else None
 
-    def remember(self, source_columns: list[Mapping[str, str] | None]) -> None:
+    def check_stream(self, place: int, ids: Mapping[str, str]) -> None:
+        """Raise ExpiredOffsetsError if what the checkpoint has read was removed, and another has its name now."""
+        then = self._remembered.streams if self._remembered is not None else []
+        if place >= len(then) or self._belonging is None or not self._belonging.has_begun:
+            return
+        anew = [name for name, stream_id in ids.items() if then[place].get(name, stream_id) != stream_id]
+        if anew:
+            raise made_anew(", ".join(anew), self._description.sources[place].where.rstrip(":"))
+
+    def remember(
+        self, source_columns: list[Mapping[str, str] | None], streams: Sequence[Mapping[str, str]] = ()
+    ) -> None:
         """Write down what the checkpoint belongs to, there and in the folders that the pipeline writes.
 
         Must be called under the lock of the checkpoint.
@@ -73,7 +85,7 @@ class CheckedStart:
             return
         joins: list[Mapping[str, Any]] = [columns.fingerprint for columns in self._columns]
         used = [columns.used for columns in self._columns]
-        now = Remembered(joins, used, source_columns, self._belonging.now)
+        now = Remembered(joins, used, source_columns, self._belonging.now, list(streams))
         if now != self._remembered:
             write_remembered(self._checkpoint, now)
         self._belonging.own_folders()

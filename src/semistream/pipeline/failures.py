@@ -37,6 +37,15 @@ class CheckpointMismatchError(InvalidSettingError):
     """A checkpoint meets a source, a master table or a sink that it does not belong to."""
 
 
+def made_anew(name: str, where: str) -> ExpiredOffsetsError:
+    """Return the error about a topic whose positions mean other messages than the checkpoint has read."""
+    return ExpiredOffsetsError(
+        f"The topic {name} was removed and made anew since the checkpoint has read it, so that its first messages "
+        f"would be left out: start afresh with another checkpoint and another path in [sink], or set expired = "
+        f"'skip' in {where} to go on after the old positions."
+    )
+
+
 def first_sentence(error: BaseException) -> str:
     """Return what Spark says in its innermost message, without values of the data."""
     text = str(error).split(_PLAN)[0]

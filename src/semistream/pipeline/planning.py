@@ -26,7 +26,7 @@ from semistream.pipeline.sources.contract import Letters
 from semistream.pipeline.sources.kinds import kind_of
 from semistream.pipeline.sources.union import united, with_columns_of_then
 from semistream.pipeline.star import joined, rows_may_wait
-from semistream.pipeline.transformations import apply_steps, check_distinct
+from semistream.pipeline.transformations import apply_steps, check_distinct, check_not_ours
 from semistream.spark.batch_progress import ROWS_WRITTEN
 from semistream.spark.column_names import ColumnNames
 from semistream.spark.spark_session import java_of
@@ -53,11 +53,12 @@ class PlannedPipeline:
     sorts: bool
     start: CheckedStart
     source_columns: list[Mapping[str, str] | None]
+    stream_ids: list[Mapping[str, str]]
     sink: Sink
 
     def remember(self) -> None:
         """Write down what the checkpoint belongs to, there and in the folders that are written; before any batch."""
-        self.start.remember(self.source_columns)
+        self.start.remember(self.source_columns, self.stream_ids)
 
     @contextmanager
     def startable(self) -> Iterator[None]:
@@ -97,7 +98,10 @@ def _planned(spark: SparkSession, description: PipelineDescription, accept_moved
     streams: list[DataFrame] = []
     letters: dict[int, Letters] = {}
     source_columns: list[Mapping[str, str] | None] = []
+    stream_ids: list[Mapping[str, str]] = []
     for number, described in enumerate(description.sources):
+        stream_ids.append(kind_of(described.format).stream_ids(spark, described))
+        start.check_stream(number, stream_ids[-1])
         source = kind_of(described.format).open(spark, described)
         rows, columns = source.rows, None
         if described.schema is None and kind_of(described.format).tells_columns:
@@ -116,13 +120,14 @@ def _planned(spark: SparkSession, description: PipelineDescription, accept_moved
     rows = _stepped(enriched.rows, "transform", description.transform, note)
     sink = sink_of(description)
     check_distinct(rows, "[sink]")
+    check_not_ours(rows, "[sink]")
     unsure = _unsure(prepared, enriched.rows, description) if description.sink.mode == "upsert" else ()
     check_upsert(rows, description.sink, unsure=unsure, rows_may_wait=rows_may_wait(description))
     sink.check(rows)
     check_written(sink, description, spark)
     observed = rows.observe(ROWS_WRITTEN, F.count(F.lit(1)).alias("rows"))
     sorts = any(isinstance(step, SortRows) for step in description.transform)
-    return PlannedPipeline(observed, tuple(steps), letters, sorts, start, source_columns, sink)
+    return PlannedPipeline(observed, tuple(steps), letters, sorts, start, source_columns, stream_ids, sink)
 
 
 def _unsure(prepared: DataFrame, enriched: DataFrame, description: PipelineDescription) -> set[str]:

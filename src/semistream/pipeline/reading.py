@@ -82,6 +82,8 @@ def _parsed(file: Path) -> Mapping[str, object]:
         raise InvalidSettingError(f"{file} is not UTF-8 text: save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidSettingError(f"{file} is not TOML: {str(error).rstrip('.')}.") from None
+    except RecursionError:
+        raise InvalidSettingError(f"{file} is nested too deeply for a pipeline file: correct it.") from None
 
 
 def _read_trigger(values: object) -> TriggerDescription:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ class Remembered:
     """For each source the types of its columns by name, unless the file says them."""
     belongings: Belongings | None
     """None in checkpoints that were made before these were remembered."""
+    streams: list[Mapping[str, str]] = field(default_factory=list)
+    """For each source the ids by which its server tells streams of one name apart, such as those of topics."""
 
 
 def read_remembered(checkpoint: Path) -> Remembered | None:
@@ -57,6 +59,7 @@ def read_remembered(checkpoint: Path) -> Remembered | None:
             [_texts(columns) for columns in content["columns"]],
             [None if columns is None else _texts(columns) for columns in content["source_columns"]],
             None if belongings is None else Belongings(**belongings),
+            [_texts(ids) for ids in content.get("streams", ())],  # older checkpoints have none
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise damaged(path) from None

@@ -11,6 +11,8 @@ from semistream.core.errors import InvalidSettingError
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NEW_NAME = re.compile(r"[^\W\d]\w{0,127}")
 _INTERVAL = re.compile(r"[0-9]{1,6} (millisecond|second|minute|hour|day|week)s?")
+_LARGEST = 2**31 - 1
+"""The largest number that Spark takes everywhere."""
 
 
 class TomlTable:
@@ -79,6 +81,8 @@ class TomlTable:
             return None
         if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
             raise self.unexpected(key, f"a whole number of at least {minimum}")
+        if value > _LARGEST:
+            raise self.unexpected(key, f"a whole number of at most {_LARGEST}")
         return value
 
     def names(self, key: str) -> tuple[str, ...]:

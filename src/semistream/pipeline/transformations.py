@@ -24,6 +24,7 @@ from semistream.pipeline.description import (
 from semistream.pipeline.failures import first_sentence
 from semistream.pipeline.reading_steps import step_name
 from semistream.pipeline.toml_table import suggestion
+from semistream.pipeline.written_schema import OWN_PREFIX
 from semistream.spark.column_names import ColumnNames
 from semistream.spark.spark_session import java_of
 
@@ -131,6 +132,13 @@ def check_distinct(rows: DataFrame, where: str) -> None:
         if names.key(name) in seen:
             raise NameClashError(f"{where} makes two columns {name!r}: give one of them another name.")
         seen.add(names.key(name))
+
+
+def check_not_ours(rows: DataFrame, where: str) -> None:
+    """Raise an error if a column has a name that only sinks give, which would replace its values."""
+    for name in rows.columns:
+        if name.lower().startswith(OWN_PREFIX):
+            raise NameClashError(f"{where} has the column {name!r}, a name that semistream uses itself: rename it.")
 
 
 def _check_columns(rows: DataFrame, names: Sequence[str], where: str) -> None:

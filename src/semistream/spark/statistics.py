@@ -221,6 +221,7 @@ class BatchStatistics:
         busy = [task for task in reports if task["tuples_in"]] or reports
         sizes = [task["hits_by_size"] for task in reports if task["hits_by_size"]]
         latencies = Latencies.together(task["latencies"] for task in reports)
+        slowest = max((task["max_latency_seconds"] for task in reports), default=0.0)
         return cls(
             name=name,
             query_id=next((task["query_id"] for task in reports), ""),
@@ -230,9 +231,10 @@ class BatchStatistics:
             **{name: sum(task[name] for task in reports) for name in _SUMMED},
             **{name: max((task[name] for task in busy), default=0) for name in _LARGEST},
             oldest_seconds=max((task["oldest_seconds"] for task in reports), default=0.0),
-            max_latency_seconds=max((task["max_latency_seconds"] for task in reports), default=0.0),
-            latency_p50_seconds=latencies.quantile(0.5),
-            latency_p99_seconds=latencies.quantile(0.99),
+            max_latency_seconds=slowest,
+            # They are counted by steps, whose middle may be above the slowest row.
+            latency_p50_seconds=min(slowest, latencies.quantile(0.5)),
+            latency_p99_seconds=min(slowest, latencies.quantile(0.99)),
             seconds=max((task["seconds"] for task in reports), default=0.0),
             task_seconds=sum(task["seconds"] for task in reports),
             memory_parts=max(busy, key=lambda task: task["memory_bytes"], default=_NOTHING)["memory_by_component"],

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - everybody calls it so
 
-from semistream.core.errors import RowTooLargeError, SinkUnavailableError, UnsupportedValueError
+from semistream.core.errors import InvalidSettingError, RowTooLargeError, SinkUnavailableError, UnsupportedValueError
 from semistream.pipeline.sinks.contract import Batch
+from semistream.pipeline.sinks.database import literals
 from semistream.pipeline.sinks.database.staging_task import warehouse_at
 from semistream.pipeline.sinks.database.warehouse import (
     LEDGER,
@@ -278,9 +279,87 @@ def test_values_that_no_column_can_hold_are_one_sentence(server: Server, at: Cal
             stage(1, "a", math.nan, None)
         with pytest.raises(RowTooLargeError, match="max_allowed_packet"):
             stage(1, "x" * 20_000_000, None, None)
-    early = pa.scalar(-800_000, pa.int32()).cast(pa.date32()).as_py
-    with pytest.raises((UnsupportedValueError, ValueError, OverflowError)):
-        stage(1, "a", None, early())
+    # Days that Python does not have.
+    with pytest.raises(UnsupportedValueError, match="'day' is before the year 1"):
+        literals.plain_text("day", pa.array([-800_000], pa.int32()).cast(pa.date32()))
+    far = pa.array([2_932_897], pa.int32()).cast(pa.date32())
+    rows = pa.RecordBatch.from_arrays([pa.array([1]), pa.array(["a"]), pa.array([0.5]), far], list(kinds))
+    if isinstance(server, PostgresqlServer):
+        _run(warehouse, lambda c: warehouse.stage(c, "semistream_x_0", 1, rows))
+    else:
+        with pytest.raises(SinkUnavailableError, match="refuses a value in the column 'day'"):
+            _run(warehouse, lambda c: warehouse.stage(c, "semistream_x_0", 1, rows))
+
+
+def test_names_that_the_server_would_change_or_refuse_are_told(server: Server, at: Callable[..., Warehouse]) -> None:
+    warehouse = at()
+    is_postgresql = isinstance(server, PostgresqlServer)
+    for fits in ("x" * 63, "ü" * (31 if is_postgresql else 64), "select", "with a.dot", "tab\there"):
+        warehouse.check_name("column", fits)
+        made = at(f"named_{abs(hash(fits)) % 10**9}")
+        there = _run(made, lambda c, w=made, n=fits: (w.create(c, [(n, "bigint")], ()), w.described(c))[1])
+        assert [column.name for column in there.columns] == [fits]
+    for longer in ("x" * (64 if is_postgresql else 65), *(["ü" * 32] if is_postgresql else ["x ", "\U0001f600"])):
+        with pytest.raises(InvalidSettingError, match="rename it"):
+            warehouse.check_name("column", longer)
+
+
+KEYS = {
+    "postgresql": {
+        "char(9)": "make it varchar",
+        'varchar(9) COLLATE "blind"': "not deterministic",
+        "varchar(9)": None,
+        "uuid": None,
+    },
+    "mariadb": {
+        "char(9) COLLATE utf8mb4_nopad_bin": "make it varchar",
+        "binary(9)": "make it varbinary",
+        "varchar(9) COLLATE utf8mb4_general_ci": "compared by utf8mb4_general_ci",
+        "varchar(9) COLLATE utf8mb4_bin": "compared by utf8mb4_bin",
+        "varchar(9) COLLATE utf8mb4_nopad_bin": None,
+        "varbinary(9)": None,
+        "bigint": None,
+    },
+}
+
+
+def test_keys_that_the_server_takes_for_equal_are_known(server: Server, at: Callable[..., Warehouse]) -> None:
+    warehouse = at()
+    is_postgresql = isinstance(server, PostgresqlServer)
+    if is_postgresql:
+        blind = "CREATE COLLATION IF NOT EXISTS blind (provider = icu, locale = 'und', deterministic = false)"
+        _run(warehouse, lambda c: warehouse.execute(c, blind))
+    kinds = KEYS["postgresql" if is_postgresql else "mariadb"]
+    columns = [(f"c{number}", kind) for number, kind in enumerate(kinds)]
+    there = _run(warehouse, lambda c: (warehouse.create(c, columns, ()), warehouse.described(c))[1])
+    for column, sentence in zip(there.columns, kinds.values(), strict=True):
+        assert (sentence is None) == (column.blurs is None), column
+        assert sentence is None or sentence in (column.blurs or "")
+
+
+def test_a_target_without_transactions_is_known(server: Server, at: Callable[..., Warehouse]) -> None:
+    if isinstance(server, PostgresqlServer):
+        view = at("a_view")
+        _run(view, lambda c: view.execute(c, "CREATE OR REPLACE VIEW a_view AS SELECT 1 AS id"))
+        with pytest.raises(InvalidSettingError, match="no table but a view"):
+            _run(view, view.described)
+        _run(view, lambda c: view.execute(c, "DROP VIEW a_view"))
+        return
+    for engine, is_transactional in (("MyISAM", False), ("Aria", False), ("InnoDB", True)):
+        table = at(f"of_{engine}")
+        _run(table, lambda c, t=table, e=engine: t.execute(c, f"CREATE TABLE {t.table} (id bigint) ENGINE = {e}"))
+        assert _run(table, table.described).is_transactional is is_transactional
+    other = at("by_default")
+
+    def make(c: Any) -> Any:
+        other.execute(c, "SET SESSION default_storage_engine = MyISAM")
+        other.drop(c, [LEDGER])
+        other.ensure_ledger(c)
+        other.create(c, SALES, ())
+        engines = "SELECT DISTINCT engine FROM information_schema.tables WHERE table_name IN (%s, %s)"
+        return other.execute(c, engines, (LEDGER, "by_default"))
+
+    assert _run(other, make) == [("InnoDB",)]
 
 
 def test_a_value_that_the_server_refuses_is_not_repeated_in_the_error(at: Callable[..., Warehouse]) -> None:

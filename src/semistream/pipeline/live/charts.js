@@ -145,7 +145,11 @@ class TimeChart {
   /** Show the values of the chosen moment in the legend, or the latest ones. */
   tell() {
     const place = this.chosen ?? this.times.length - 1;
-    if (place < 0) return;
+    if (place < 0) {
+      for (const value of this.values.values()) value.textContent = "–";
+      this.svg.setAttribute("aria-label", this.title);
+      return;
+    }
     const texts = this.series.map((one, number) => {
       const text = this.shown(this.rows[number][place]);
       this.values.get(one.name).textContent = text;

@@ -94,7 +94,8 @@ function showCharts() {
   const rate = (name) => points.map((point, place) => point[name] / spans[place]);
   charts.rates.draw(times, [rate("rows_in"), rate("rows_out")]);
   const unit = points.some((point) => point.backlog !== null) ? "backlog" : "backlog_files";
-  charts.backlog.draw(times, [points.map((point) => point[unit] || 0)]);
+  const told = points.filter((point) => point[unit] !== null);  // what nobody has told is not 0
+  charts.backlog.draw(told.map((point) => point.ended), [told.map((point) => point[unit])]);
   charts.split.draw(times, PARTS.map(([name]) => points.map((point) => point[name] / point.batches)));
   const share = (amount) => points.map((point) => Math.max(0, amount(point)) / Math.max(1, point.tuples));
   charts.answers.draw(times, [share((point) => point.cache_hits), share((point) => point.read_hits),

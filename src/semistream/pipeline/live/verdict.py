@@ -16,6 +16,8 @@ _FULL = 0.95
 """From this share of the time on a pipeline is busy all the time."""
 _WORTH_MENTIONING = 0.02
 _UNUSUAL = 5
+_ENOUGH = 4
+"""From so many batches on those in which workers start do not decide."""
 _MIN_UNUSUAL_SECONDS = 20.0
 
 _NAMES = {
@@ -83,6 +85,9 @@ def verdict_on(now: Situation) -> Verdict:
     if now.available_now:
         left = f" {_count(backlog.amount, backlog.unit)} left." if backlog is not None and backlog.amount else ""
         return Verdict("busy", f"Working off what was there at the start.{left}", detail)
+    if backlog is None and 0 < now.trigger_seconds < usual and len(now.points) < _ENOUGH:
+        took = f"the first {'batch' if len(now.points) == 1 else 'batches'} took {short_duration(usual)}"
+        return Verdict("busy", f"Starting: {took}, in which workers start and caches are empty.", detail)
     if backlog is None and 0 < now.trigger_seconds < usual:
         took = f"a batch takes {short_duration(usual)}, and one is due every {short_duration(now.trigger_seconds)}"
         return Verdict("bad", f"Too slow for its trigger: {took}.", f"{detail} {_remedy(now)}".strip())

@@ -33,6 +33,8 @@ _EVOLVES = "mergeschema"
 _VIEW = "semistream_batch"
 _CONFLICT = "DELTA_CONCURRENT"
 _MERGES = 5
+_GONE = ("PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE")
+_NOT_IN_NAMES = " ,;{}()\n\t="
 
 
 class Delta(BatchSink):
@@ -52,12 +54,11 @@ class Delta(BatchSink):
         spelled_columns(rows, self.settings.partition_by, "partition_by")
         if len(self.settings.partition_by) == len(rows.columns):
             raise InvalidSettingError("[sink] partition_by leaves no column for the files: name fewer columns.")
-        table = _log(spark, self._path)
-        if table.tableExists():
-            there = spark.read.format("delta").load(self._path).schema
-            options = {name.lower(): value for name, value in self.settings.options.items()}
-            evolves = self.settings.mode == "append" and options.get(_EVOLVES) == "true"
-            _check_columns(rows, there, self._path, evolves=evolves)
+        java_of(spark).org.apache.spark.sql.delta.DeltaLog.clearCache()
+        if _log(spark, self._path).tableExists():
+            self._check_columns(rows)
+        else:
+            _check_new_names(rows, self._path)
 
     def written(self, spark: SparkSession) -> Sequence[WrittenBatches]:
         """Return the transactions of this pipeline's queries, by the table's newest snapshot."""
@@ -79,6 +80,8 @@ class Delta(BatchSink):
         """Append or merge the rows by one commit that carries the number of the batch."""
         # A pipeline that was given another name meanwhile stays the same application to the table.
         application = f"{_MAIN}:{self._pipelines.get(batch.query, batch.pipeline)}:{batch.query}"
+        if batch.number > 0:
+            self._check_columns(rows)  # somebody may have changed the table since the last batch
         if self.settings.mode == "append":
             options = {"txnAppId": application, "txnVersion": str(batch.number)}
             self._writer(rows).options(**options).save(self._path)
@@ -92,6 +95,18 @@ class Delta(BatchSink):
                 self._merge_patiently(newest, key)
         finally:
             newest.unpersist()
+
+    def _check_columns(self, rows: DataFrame) -> None:
+        """Raise SchemaDriftError unless the table is there and takes the rows; Spark would make another one."""
+        try:
+            there = rows.sparkSession.read.format("delta").load(self._path).schema
+        except PySparkException as error:
+            if error.getCondition() not in _GONE:
+                raise
+            raise SchemaDriftError(f"The Delta table {self._path} is gone: restore it, then start again.") from None
+        options = {name.lower(): value for name, value in self.settings.options.items()}
+        evolves = self.settings.mode == "append" and options.get(_EVOLVES) == "true"
+        _check_columns(rows, there, self._path, evolves=evolves)
 
     @property
     def _path(self) -> str:
@@ -137,6 +152,16 @@ class Delta(BatchSink):
             ).collect()
         finally:
             newest.sparkSession.catalog.dropTempView(_VIEW)
+
+
+def _check_new_names(rows: DataFrame, path: str) -> None:
+    """Raise InvalidSettingError if a table cannot be made with these columns."""
+    for name in rows.columns:
+        if set(name) & set(_NOT_IN_NAMES):
+            raise InvalidSettingError(
+                f"The Delta table {path} cannot have the column {name!r}, since none of {_NOT_IN_NAMES!r} may be in "
+                f"its name: rename it in [[transform]]."
+            )
 
 
 def _check_columns(rows: DataFrame, there: StructType, path: str, *, evolves: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
+from pyspark.sql.types import BinaryType, TimestampType
 
 from semistream.core.errors import NameClashError
 from semistream.pipeline import jars
@@ -88,11 +89,23 @@ class Topic(BatchSink):
         names = spelled_columns(rows, self.settings.key, "key")
         if not names:
             return []
-        columns = [F.col(quoted(name)) for name in names]
-        text = columns[0].cast("string") if len(columns) == 1 else F.to_json(F.struct(*columns), _JSON)
-        return [text.alias("key")]
+        if len(names) == 1:
+            return [_bytes(rows, names[0]).alias("key")]
+        return [F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), _JSON).alias("key")]
 
     def _header(self, rows: DataFrame, name: str, column: str) -> Column:
         (known,) = spelled_columns(rows, (column,), "headers")
-        text = F.col(quoted(known)).cast("string")
-        return F.struct(F.lit(name).alias("key"), F.encode(text, "UTF-8").alias("value"))
+        return F.struct(F.lit(name).alias("key"), _bytes(rows, known).alias("value"))
+
+
+def _bytes(rows: DataFrame, name: str) -> Column:
+    """Return a column as a key or header has it: bytes as they are, else a text, of moments the one of values."""
+    column = F.col(quoted(name))
+    match rows.schema[name].dataType:
+        case BinaryType():
+            return column
+        case TimestampType():
+            # A cast would write the time of the session's zone.
+            return F.get_json_object(F.to_json(F.struct(column.alias("at")), _JSON), "$.at").cast("binary")
+        case _:
+            return column.cast("string").cast("binary")

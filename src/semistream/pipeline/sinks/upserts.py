@@ -62,7 +62,10 @@ def check_upsert(
 
 
 def newest_of_keys(rows: DataFrame, key: Sequence[str], order_by: str | None) -> DataFrame:
-    """Return one row for each key: the newest by `order_by`, or the only one; a null key or a doubtful one stops."""
+    """Return one row for each key: the newest by `order_by`, or the only one; a null key or a doubtful one stops.
+
+    Of rows that are equally new the content decides, so that every attempt of a batch takes the same one.
+    """
     columns = [F.col(quoted(name)) for name in key]
     null = columns[0].isNull()
     for column in columns[1:]:
@@ -70,10 +73,10 @@ def newest_of_keys(rows: DataFrame, key: Sequence[str], order_by: str | None) ->
     missing = f"A row has no value in {' or '.join(key)}, the key of [sink]: leave such rows out by a filter."
     sound = rows.where(F.when(null, F.raise_error(F.lit(missing)).cast("boolean")).otherwise(F.lit(True)))
     of_key = Window.partitionBy(*columns)
-    if order_by is not None:
-        newest_first = of_key.orderBy(F.col(quoted(order_by)).desc_nulls_last())
-        return sound.withColumn(_NUMBER, F.row_number().over(newest_first)).where(f"{_NUMBER} = 1").drop(_NUMBER)
     content = F.xxhash64(*(_comparable(rows, name) for name in rows.columns))
+    if order_by is not None:
+        newest_first = of_key.orderBy(F.col(quoted(order_by)).desc_nulls_last(), content)
+        return sound.withColumn(_NUMBER, F.row_number().over(newest_first)).where(f"{_NUMBER} = 1").drop(_NUMBER)
     repeated = (
         f"Two rows of a batch have the same {' and '.join(key)}: name the column that tells which is newer by order_by "
         f"in [sink]."

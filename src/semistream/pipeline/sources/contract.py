@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -77,6 +77,10 @@ class SourceKind(ABC):
             raise InvalidSettingError(
                 f"{source.where} path is {path}, which does not exist: create the folder, or correct the path."
             )
+
+    def stream_ids(self, spark: SparkSession, source: SourceDescription) -> Mapping[str, str]:  # noqa: ARG002
+        """Return by name the ids that the source's server gives its streams, if another may get the name of one."""
+        return {}
 
     def connectors(self, source: SourceDescription) -> tuple[str, ...]:  # noqa: ARG002
         """Return the connectors that Spark does not have itself, by the names of their formats."""

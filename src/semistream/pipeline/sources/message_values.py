@@ -23,6 +23,9 @@ VALUES = ("json", "avro", "confluent_avro", "text", "binary")
 RECORD = own("record")
 _PARSED, _VALUE, _END, _CORRUPT, _SOUND = own("parsed"), own("value"), own("end"), own("corrupt"), own("sound")
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_NOT_ONE = "the value is not one JSON object"
+_GOES_ON = r"\}\s*,"
+_KEYS = 2
 _PREFIX_BYTES = 5
 """What a registry's serializer puts before Avro: a zero, and the number of the schema in four bytes."""
 
@@ -96,7 +99,9 @@ def _of_json(messages: DataFrame, schema: StructType) -> tuple[DataFrame, Column
     reason = (
         F.when(F.col("value").isNull(), F.lit("it has no value"))
         .when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
-        .when(F.col(RECORD).isNull() | F.col(_PARSED)[_END].isNull(), F.lit("the value is not one JSON object"))
+        .when(F.col(RECORD).isNull() | F.col(_PARSED)[_END].isNull(), F.lit(_NOT_ONE))
+        # What follows the object may continue the one around it; few texts look so that their keys must be counted.
+        .when(text.rlike(_GOES_ON) & (F.size(F.json_object_keys(wrapped)) != _KEYS), F.lit(_NOT_ONE))
         .when(F.col(_PARSED)[_CORRUPT].isNotNull(), F.lit("a value does not have the type of its column"))
     )
     for field in schema:

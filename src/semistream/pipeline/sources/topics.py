@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody calls it so
 
@@ -15,8 +17,13 @@ from semistream.pipeline.sources.contract import Letters, Source, SourceKind, lo
 from semistream.pipeline.sources.message_values import RECORD, columns_of_values, with_records
 from semistream.pipeline.sources.topic_settings import TOPIC_KEYS, describe_topic
 from semistream.pipeline.toml_table import TomlTable
+from semistream.spark.spark_session import java_of
 
 _SECONDS_TO_CONNECT = 5.0
+_MILLISECONDS_FOR_IDS = 20_000
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What brokers of before 2.8 tell, which give topics no ids."""
+_CONSUMER = "kafka."
 _SECURITY = ("kafka.security.", "kafka.sasl.", "kafka.ssl.")
 
 
@@ -60,6 +67,33 @@ class Topics(SourceKind):
         raise InvalidSettingError(
             f"{source.where} servers is {servers}, where no broker answers: start the brokers, or correct it."
         )
+
+    def stream_ids(self, spark: SparkSession, source: SourceDescription) -> Mapping[str, str]:
+        """Return the ids of topics: Spark compares offsets, which a topic that was made anew may have reached."""
+        topic = _topic(source)
+        if topic.skips_expired:
+            return {}
+        java = java_of(spark)
+        settings = java.java.util.HashMap()
+        for name, value in source.options.items():
+            if name.startswith(_CONSUMER):
+                settings.put(name.removeprefix(_CONSUMER), value)
+        settings.put("bootstrap.servers", topic.servers)
+        settings.put("default.api.timeout.ms", str(_MILLISECONDS_FOR_IDS))
+        settings.put("request.timeout.ms", str(_MILLISECONDS_FOR_IDS))
+        ids: dict[str, str] = {}
+        try:
+            admin = java.org.apache.kafka.clients.admin.AdminClient.create(settings)
+        except (Py4JError, TypeError):
+            return ids  # Spark will tell what is wrong with the settings
+        try:
+            described = admin.describeTopics(java.java.util.ArrayList(list(topic.topics))).topicNameValues()
+            for name in topic.topics:
+                with suppress(Py4JError):  # there is no such topic yet, or we may not ask about it
+                    ids[name] = described.get(name).get().topicId().toString()
+        finally:
+            admin.close(java.java.time.Duration.ZERO)
+        return {name: one for name, one in ids.items() if one != _NO_ID}
 
     def open(self, spark: SparkSession, source: SourceDescription) -> Source:
         """Return the stream without its poison messages."""

@@ -29,8 +29,11 @@ from pymysql.constants import COMMAND, CR, ER  # noqa: E402
 from pymysql.optionfile import Parser  # noqa: E402
 
 _BLOCK_BYTES = 1 << 16
-_STRICT = "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO"
-"""A value that does not fit is an error, and is never changed so that it fits."""
+_STRICT = (
+    "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_VALUE_ON_ZERO,"
+    "NO_ENGINE_SUBSTITUTION"
+)
+"""A value that does not fit is an error, and is never changed so that it fits; nor is the engine of a table."""
 _PATIENCE_SECONDS = 1.0
 """How much later than the server we end a query."""
 _DENIED = (

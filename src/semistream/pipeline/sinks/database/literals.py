@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from semistream.core.errors import UnsupportedValueError
 
 _DIGITS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
-_FIRST_DAY = datetime.date(1, 1, 1)
+_FIRST_DAY = (datetime.date(1, 1, 1) - datetime.date(1970, 1, 1)).days
+_DAY_MICROSECONDS = 86_400_000_000
 
 
 def plain_text(name: str, column: pa.Array) -> pa.Array:
@@ -20,9 +21,10 @@ def plain_text(name: str, column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(kind):
         column = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).cast(pa.timestamp("us"))
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        first = pc.min(column).as_py() if pa.types.is_date(kind) else pc.min(column.cast(pa.int64())).as_py()
-        limit = _FIRST_DAY if pa.types.is_date(kind) else _microseconds(_FIRST_DAY)
-        if first is not None and first < limit:
+        # As numbers, since Python has no day outside of these years.
+        is_day = pa.types.is_date32(kind)
+        first = pc.min(column.cast(pa.int32() if is_day else pa.int64())).as_py()
+        if first is not None and first < _FIRST_DAY * (1 if is_day else _DAY_MICROSECONDS):
             raise UnsupportedValueError(
                 f"A value of the column {name!r} is before the year 1, which the database cannot hold: leave such rows "
                 f"out by a filter."
@@ -58,7 +60,3 @@ def check_no_nul(name: str, column: pa.Array) -> None:
             f"A text of the column {name!r} has the character NUL, which the database cannot hold: remove it in "
             f"[[transform]], as by replace({name}, char(0), '')."
         )
-
-
-def _microseconds(day: datetime.date) -> int:
-    return (day - datetime.date(1970, 1, 1)).days * 86_400_000_000

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as T  # noqa: N812 - everybody calls it so
 
-from semistream.core.errors import RowTooLargeError
+from semistream.core.errors import InvalidSettingError, RowTooLargeError
 from semistream.pipeline.sinks.database import literals
 from semistream.pipeline.sinks.database.warehouse import (
     CHUNK,
@@ -34,6 +34,10 @@ _COLUMNS = """
 SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable, column_default, extra,
        collation_name
 FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
+_ENGINE = """
+SELECT t.engine, e.transactions FROM information_schema.tables t
+LEFT JOIN information_schema.engines e ON e.engine = t.engine WHERE t.table_schema = %s AND t.table_name = %s
 """
 _UNIQUE = """
 SELECT index_name, column_name FROM information_schema.statistics
@@ -63,12 +67,14 @@ _TYPES: dict[type[T.DataType], tuple[str, tuple[str, ...]]] = {
 _REFUSED = (1048, 1062, 1264, 1265, 1292, 1364, 1366, 1406, 1411, 1452, 3819, 4025, 4038)
 _OF_COLUMN = re.compile(r"for column (?:`[^`]*`\.`[^`]*`\.)?[`']?([^`']+)[`']? at row|^Column '([^']+)' cannot")
 _STATEMENT_BYTES = 1_000_000
+_LONGEST_NAME = 64
+_PADDED = ("char", "binary")
 
 
 class MysqlWarehouse(Warehouse):
     """One table of MySQL or MariaDB."""
 
-    staging_options = "ENGINE = InnoDB"
+    table_options = "ENGINE = InnoDB"
     ledger_types = ("varchar(64)", "varchar(100)", "varchar(200)", "text", "timestamp(6) DEFAULT current_timestamp(6)")
 
     def connect(self) -> Any:
@@ -111,7 +117,7 @@ class MysqlWarehouse(Warehouse):
             raise
 
     def described(self, connection: Any) -> TargetTable | None:
-        """Return columns and unique indexes by two queries of the catalogue."""
+        """Return columns, unique indexes and the engine by three queries of the catalogue."""
         named = (self._schema, self.address.table)
         columns = [_column(*found) for found in self.execute(connection, _COLUMNS, named)]
         if not columns:
@@ -119,7 +125,17 @@ class MysqlWarehouse(Warehouse):
         indexes: dict[str, set[str]] = {}
         for index, column in self.execute(connection, _UNIQUE, named):
             indexes.setdefault(index, set()).add(column)
-        return TargetTable(tuple(columns), tuple(map(frozenset, indexes.values())))
+        # A view has no engine.
+        engines = [can for engine, can in self.execute(connection, _ENGINE, named) if engine is not None]
+        return TargetTable(tuple(columns), tuple(map(frozenset, indexes.values())), engines in ([], ["YES"]))
+
+    def check_name(self, what: str, name: str) -> None:
+        """Raise InvalidSettingError if a name is too long or ends with a space."""
+        if len(name) > _LONGEST_NAME or name.endswith(" ") or max(name, default="") > "\uffff":
+            raise InvalidSettingError(
+                f"The {what} {name!r} cannot be made, since a name in MySQL has up to {_LONGEST_NAME} characters, none "
+                f"of them beyond U+FFFF, and does not end with a space: rename it."
+            )
 
     def tables_like(self, connection: Any, prefix: str) -> list[str]:
         """Return tables of the database."""
@@ -204,7 +220,18 @@ def _column(
     is_counted = "auto_increment" in extra.lower()
     is_made = "GENERATED" in extra.upper() and "DEFAULT_GENERATED" not in extra.upper()
     is_required = nullable == "NO" and default is None and not is_counted and not is_made
-    return TargetColumn(name, kind, digits, scale, is_required, is_made, collation)
+    return TargetColumn(name, kind, digits, scale, is_required, is_made, _blurs(kind, collation))
+
+
+def _blurs(kind: str, collation: str | None) -> str | None:
+    if kind in _PADDED:
+        return f"is of the type {kind}, to which values that differ by their padding are equal: make it var{kind}"
+    if collation is None or collation == "binary" or collation.endswith(("_nopad_bin", "_0900_bin")):
+        return None
+    return (
+        f"is compared by {collation}, to which different keys may be equal, be it by a space at their end: give it the "
+        f"collation utf8mb4_nopad_bin (MariaDB) or utf8mb4_0900_bin (MySQL)"
+    )
 
 
 def _literals(name: str, column: pa.Array) -> pa.Array:

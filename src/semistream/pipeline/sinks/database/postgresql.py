@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 from pyspark.sql import types as T  # noqa: N812 - everybody calls it so
 
+from semistream.core.errors import InvalidSettingError
 from semistream.pipeline.sinks.database import literals
 from semistream.pipeline.sinks.database.warehouse import (
     CHUNK,
@@ -31,7 +32,9 @@ from psycopg import sql  # isort: skip
 _COLUMNS = """
 SELECT a.attname::text, coalesce(b.typname, t.typname)::text,
        CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END,
-       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', a.attgenerated <> '' OR a.attidentity = 'a'
+       a.attnotnull AND NOT a.atthasdef AND a.attidentity = '', a.attgenerated <> '' OR a.attidentity = 'a',
+       (SELECT l.collname::text FROM pg_catalog.pg_collation l
+        WHERE l.oid = a.attcollation AND NOT l.collisdeterministic)
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype AND t.typtype = 'd'
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
@@ -44,8 +47,8 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indimmediate AND 
   AND i.indexprs IS NULL AND part.place <= i.indnkeyatts GROUP BY i.indexrelid
 """
 _OID = """
-SELECT c.oid::int8 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relname = %(table)s AND c.relkind IN ('r', 'p')
+SELECT c.oid::int8, c.relkind::text FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = %(table)s
   AND CASE WHEN %(schema)s::text IS NULL THEN pg_catalog.pg_table_is_visible(c.oid) ELSE n.nspname = %(schema)s END
 """
 _TABLES = """
@@ -71,6 +74,8 @@ _TYPES: dict[type[T.DataType], tuple[str, tuple[str, ...]]] = {
 """For a type of Spark the type that it gets, and those that take all its values as they are."""
 _BY_CAST = ("json", "jsonb", "uuid")
 _HEADER = 4
+_LONGEST_NAME = 63
+_TABLE_KINDS = ("r", "p")
 _NO_PARAMETERS: Sequence[Any] = ()
 
 
@@ -116,12 +121,26 @@ class PostgresqlWarehouse(Warehouse):
         found = self.execute(connection, _OID, named)
         if not found:
             return None
+        ((oid, kind_of_relation),) = found
+        if kind_of_relation not in _TABLE_KINDS:
+            raise InvalidSettingError(
+                f"{self.address.table_name!r} is no table but a view or the like: name a table in [sink], since only "
+                f"with a table rows and ledger are one transaction."
+            )
         columns = []
-        for name, kind, modifier, is_required, is_made in self.execute(connection, _COLUMNS, found[0]):
+        for name, kind, modifier, is_required, is_made, collation in self.execute(connection, _COLUMNS, (oid,)):
             digits, scale = _digits(modifier) if kind == "numeric" else (None, None)
-            columns.append(TargetColumn(name, kind, digits, scale, is_required, is_made))
-        unique = tuple(frozenset(names) for (names,) in self.execute(connection, _UNIQUE, found[0]))
+            columns.append(TargetColumn(name, kind, digits, scale, is_required, is_made, _blurs(kind, collation)))
+        unique = tuple(frozenset(names) for (names,) in self.execute(connection, _UNIQUE, (oid,)))
         return TargetTable(tuple(columns), unique)
+
+    def check_name(self, what: str, name: str) -> None:
+        """Raise InvalidSettingError if a name is too long: PostgreSQL would cut it off."""
+        if len(name.encode()) > _LONGEST_NAME:
+            raise InvalidSettingError(
+                f"The {what} {name!r} cannot be made, since a name in PostgreSQL has up to {_LONGEST_NAME} bytes: "
+                f"rename it."
+            )
 
     def tables_like(self, connection: Any, prefix: str) -> list[str]:
         """Return tables of the schema."""
@@ -172,6 +191,17 @@ class PostgresqlWarehouse(Warehouse):
 
 def _base(data_type: T.DataType) -> type[T.DataType]:
     return T.StringType if isinstance(data_type, T.StringType) else type(data_type)
+
+
+def _blurs(kind: str, collation: str | None) -> str | None:
+    if kind == "bpchar":
+        return "is of the type char, to which texts that differ by spaces at their end are equal: make it varchar"
+    if collation is None:
+        return None
+    return (
+        f"is compared by {collation}, which is not deterministic, so that different keys may be equal: give it another "
+        f"collation"
+    )
 
 
 def _digits(modifier: int) -> tuple[int | None, int | None]:

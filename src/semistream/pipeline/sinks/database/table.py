@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from semistream.core.errors import (
     InvalidSettingError,
+    NameClashError,
     SchemaDriftError,
     SinkUnavailableError,
     UnsupportedValueError,
@@ -21,6 +22,7 @@ from semistream.pipeline.description import PipelineDescription
 from semistream.pipeline.sinks.contract import Batch, BatchSink, Guarantee, WrittenBatches, spelled_columns
 from semistream.pipeline.sinks.database.staging_task import CHUNKS, StagingTask, warehouse_at
 from semistream.pipeline.sinks.database.warehouse import (
+    CHUNK,
     StagedColumn,
     StagedRowsLostError,
     TargetColumn,
@@ -62,8 +64,7 @@ class DatabaseTable(BatchSink):
         if there is None:
             self._new_columns(rows)
         else:
-            self._staged(rows, there)
-            self._check_index(rows, there)
+            self._fitting(rows, there)
 
     def written(self, spark: SparkSession) -> Sequence[WrittenBatches]:  # noqa: ARG002 - the ledger tells it
         """Return what the ledger says."""
@@ -78,7 +79,7 @@ class DatabaseTable(BatchSink):
         there = self._ask(self._warehouse.described)
         if there is None:
             raise SchemaDriftError(f"The table {self._address.table_name!r} is gone: restore it, then start again.")
-        columns = self._staged(rows, there)
+        columns = self._fitting(rows, there)
         for attempt in range(_TIMES_STAGED):
             try:
                 self._stage_and_commit(rows, batch, columns)
@@ -147,16 +148,31 @@ class DatabaseTable(BatchSink):
         order_by = self.settings.order_by
         return None if order_by is None else spelled_columns(rows, (order_by,), "order_by")[0]
 
+    def _fitting(self, rows: DataFrame, there: TargetTable) -> list[StagedColumn]:
+        """Return how each column reaches the table; an error unless the table keeps what this sink promises."""
+        if not there.is_transactional:
+            raise InvalidSettingError(
+                f"The table {self._address.table_name!r} has an engine without transactions, so that rows could be "
+                f"written twice: change it by ALTER TABLE … ENGINE = InnoDB."
+            )
+        columns = self._staged(rows, there)
+        self._check_index(rows, there)
+        return columns
+
     def _new_columns(self, rows: DataFrame) -> list[tuple[str, str]]:
         """Return columns and types of a table that is made for the rows."""
         key = self._key(rows) if self.settings.mode == "upsert" else []
         columns = []
+        self._warehouse.check_name("table", self._address.table)
         for field in rows.schema:
+            _check_not_ours(field.name)
+            self._warehouse.check_name("column", field.name)
             kind = self._warehouse.new_type(field.dataType, is_key=field.name in key)
             if kind is None and self._warehouse.new_type(field.dataType) is not None:
                 raise InvalidSettingError(
                     f"The key column {field.name!r} has no length, which the database needs: create the table "
-                    f"{self._address.table_name!r} with a primary key such as VARCHAR(100), then start again."
+                    f"{self._address.table_name!r} with a primary key such as VARCHAR(100) COLLATE utf8mb4_nopad_bin "
+                    f"(MariaDB) or utf8mb4_0900_bin (MySQL), then start again."
                 )
             if kind is None:
                 raise _unsupported(field.name, field.dataType.simpleString())
@@ -169,6 +185,7 @@ class DatabaseTable(BatchSink):
         known = {column.name: column for column in there.columns}
         columns = []
         for field in rows.schema:
+            _check_not_ours(field.name)
             found = known.get(rule.spelled(field.name, list(known)))
             if self._warehouse.new_type(field.dataType) is None:
                 raise _unsupported(field.name, field.dataType.simpleString())
@@ -203,6 +220,9 @@ class DatabaseTable(BatchSink):
                 f"The table {name!r} has no unique index on {', '.join(self._key(rows))} alone, which an upsert needs: "
                 f"create one, or correct [sink] key."
             )
+        for column in there.columns:
+            if column.name in key and column.blurs is not None:
+                raise InvalidSettingError(f"The key column {column.name!r} of the table {name!r} {column.blurs}.")
         if self._address.kind != "mysql":
             return
         given = {rule.spelled(field.name, names) for field in rows.schema}
@@ -212,12 +232,11 @@ class DatabaseTable(BatchSink):
                     f"The table {name!r} has another unique index, on {', '.join(sorted(index))}, by which MySQL would "
                     f"update rows of other keys: drop it, or leave its columns out."
                 )
-        for column in there.columns:
-            if column.name in key and column.collation is not None and not column.collation.endswith("_bin"):
-                raise InvalidSettingError(
-                    f"The key column {column.name!r} of the table {name!r} is compared by {column.collation}, to which "
-                    f"different keys may be equal: give it a collation that ends with _bin."
-                )
+
+
+def _check_not_ours(name: str) -> None:
+    if name.lower() == CHUNK:
+        raise NameClashError(f"The column {name!r} has the name of a column of staging tables: rename it.")
 
 
 def _shown(column: TargetColumn) -> str:

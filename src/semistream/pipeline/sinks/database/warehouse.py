@@ -41,7 +41,8 @@ class TargetColumn:
     """Whether a row must bring a value."""
     is_made: bool = False
     """Whether the server alone gives it its value."""
-    collation: str | None = None
+    blurs: str | None = None
+    """How different values may be equal to the server, and what to do about it; None if they never are."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class TargetTable:
     columns: tuple[TargetColumn, ...]
     unique: tuple[frozenset[str], ...]
     """The columns of each index that keeps rows apart."""
+    is_transactional: bool = True
+    """Whether rows are taken back if a transaction is not committed."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,10 @@ class Warehouse(ABC):
         """Return what the catalogue says about the table; None if there is none."""
 
     @abstractmethod
+    def check_name(self, what: str, name: str) -> None:
+        """Raise InvalidSettingError if a table or column of this name cannot be made, or gets another name."""
+
+    @abstractmethod
     def tables_like(self, connection: Any, prefix: str) -> list[str]:
         """Return the tables beside the table whose names begin so."""
 
@@ -145,8 +152,8 @@ class Warehouse(ABC):
     def upsert_clause(self, columns: Sequence[str], upsert: Upsert) -> str:
         """Return what an INSERT does with rows whose key is there."""
 
-    staging_options = ""
-    """What follows the columns when a staging table is made."""
+    table_options = ""
+    """What follows the columns when a table is made."""
     making_staging = "CREATE TABLE IF NOT EXISTS"
     ledger_types = ("text", "text", "text", "text", "timestamptz NOT NULL DEFAULT now()")
     """Of query, pipeline, target, checkpoint and the time."""
@@ -166,11 +173,11 @@ class Warehouse(ABC):
         connection.end_after(times * self.address.statement_seconds)
 
     def create(self, connection: Any, columns: Sequence[tuple[str, str]], key: Sequence[str]) -> None:
-        """Make the table."""
+        """Make the table, whose names `check_name` has seen."""
         parts = [f"{self.quoted(name)} {kind}" for name, kind in columns]
         if key:
             parts.append(f"PRIMARY KEY ({', '.join(map(self.quoted, key))})")
-        self._make(connection, f"CREATE TABLE IF NOT EXISTS {self.table} ({', '.join(parts)})")
+        self._make(connection, f"CREATE TABLE IF NOT EXISTS {self.table} ({', '.join(parts)}) {self.table_options}")
 
     def ensure_ledger(self, connection: Any) -> None:
         """Make the ledger unless it is there."""
@@ -181,7 +188,7 @@ class Warehouse(ABC):
             connection,
             f"CREATE TABLE IF NOT EXISTS {self.beside(LEDGER)} (query {query} NOT NULL, batch bigint NOT NULL, "
             f"pipeline {pipeline} NOT NULL, target {target} NOT NULL, checkpoint {checkpoint} NOT NULL, "
-            f"row_count bigint NOT NULL, written_at {time}, PRIMARY KEY (query, batch))",
+            f"row_count bigint NOT NULL, written_at {time}, PRIMARY KEY (query, batch)) {self.table_options}",
         )
 
     def _make(self, connection: Any, statement: str) -> None:
@@ -218,7 +225,7 @@ class Warehouse(ABC):
         """Make a staging table."""
         parts = [f"{self.quoted(CHUNK)} bigint NOT NULL"]
         parts += [f"{self.quoted(column.name)} {column.type}" for column in columns]
-        statement = f"{self.making_staging} {self.beside(staging)} ({', '.join(parts)}) {self.staging_options}"
+        statement = f"{self.making_staging} {self.beside(staging)} ({', '.join(parts)}) {self.table_options}"
         self.execute(connection, statement)
 
     def drop(self, connection: Any, tables: Sequence[str]) -> None:
