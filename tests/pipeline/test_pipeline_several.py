@@ -110,7 +110,7 @@ def test_what_does_not_fit_in_a_star_is_said_of_its_dimension(spark: SparkSessio
     _with_makers(small)
     with pytest.raises(NameClashError, match=r"\[\[dimension\]\] number 2 does not fit: .* column 'name'"):
         plan_pipeline(spark, small.description)
-    small.parts["enrich"] = 'memory = "16MB"\nroom = "room"'
+    small.parts |= {"dimension": STAR, "enrich": 'memory = "16MB"\nroom = "room"'}
     with pytest.raises(InvalidSettingError, match="room is not used"):
         plan_pipeline(spark, small.description)
 

@@ -20,7 +20,7 @@ from semistream.spark.room.run import RoomRun
 from semistream.spark.room.visit import RoomNumbers, RoomUse
 from semistream.spark.statistics import CACHE_SIZES, TaskStatistics
 from semistream.spark.task_clock import Stopwatch
-from semistream.spark.task_run import carriers, enriched
+from semistream.spark.task_run import enriched
 from semistream.spark.unmatched_rows import Unmatched, UnmatchedRowError
 from semistream.store.address import Address
 
@@ -139,21 +139,6 @@ class EnrichTask:
                 f"keeps the version of the table that it began with."
             )
 
-    def counted(
-        self,
-        counters: JoinStats,
-        stopwatch: Stopwatch,
-        batch: tuple[str, int, int],
-        held: HeldJoin | None,
-        rows_out: int,
-        latencies: Latencies | None = None,
-        numbers: RoomNumbers | None = None,
-        tally: KeyTally | None = None,
-    ) -> pa.RecordBatch:
-        """Return the row that carries the statistics; `batch` is the query, the micro-batch and the version."""
-        text = self.told(counters, stopwatch, batch, held, rows_out, latencies, numbers, tally)
-        return carriers([text], self.declared)
-
     def told(
         self,
         counters: JoinStats,
@@ -165,7 +150,7 @@ class EnrichTask:
         numbers: RoomNumbers | None = None,
         tally: KeyTally | None = None,
     ) -> str:
-        """Return the statistics as they are carried."""
+        """Return the statistics as they are carried; `batch` is the query, the micro-batch and the version."""
         latencies = latencies or Latencies()
         owner, batch_id, version = batch
         counted = TaskStatistics.counted(

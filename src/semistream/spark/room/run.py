@@ -27,6 +27,7 @@ from semistream.spark.room.room import Room, RoomError
 from semistream.spark.room.room_file import SINCE, TRIES, Kind, RoomHead
 from semistream.spark.room.visit import RoomNumbers, Visit
 from semistream.spark.task_clock import Stopwatch
+from semistream.spark.task_run import carriers
 from semistream.spark.worker import WORKER
 from semistream.store.contract import MasterStore, StoredTable
 from semistream.store.tables import table_at
@@ -114,7 +115,7 @@ class RoomRun:
         if held is not None:
             WORKER.end_task(held)
         told = (visit.query, visit.batch, visit.version)
-        yield task.counted(stats, self._stopwatch, told, held, rows_out, self._latencies, self._numbers, self._tally)
+        yield self._carrier(stats, told, held, rows_out)
         if held is not None:
             held.warmed_rows = 0
 
@@ -126,7 +127,15 @@ class RoomRun:
             self._numbers.parked = parked
             self._numbers.oldest_seconds = max(0.0, self._now - oldest) if oldest is not None else 0.0
         told = (*self._task.pin.micro_batch(), 0)
-        return self._task.counted(JoinStats(), self._stopwatch, told, None, 0, self._latencies, self._numbers)
+        return self._carrier(JoinStats(), told, None, 0)
+
+    def _carrier(
+        self, counters: JoinStats, batch: tuple[str, int, int], held: HeldJoin | None, rows_out: int
+    ) -> pa.RecordBatch:
+        """Return the row that carries the statistics."""
+        clock, latencies = self._stopwatch, self._latencies
+        told = self._task.told(counters, clock, batch, held, rows_out, latencies, self._numbers, self._tally)
+        return carriers([told], self._task.declared)
 
     def _visit(self, first: pa.RecordBatch, table: StoredTable) -> Visit:
         """Find out whose turn it is, and whether an earlier attempt has decided which rows leave."""
