@@ -35,7 +35,7 @@ class MariadbServer:
         command = [installer, *common, "--auth-root-authentication-method=normal", "--skip-test-db"]
         subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=self.folder)
         command = [daemon, *common, f"--port={self.port}", "--bind-address=127.0.0.1"]
-        command += [f"--socket={self.folder / 'socket'}", f"--pid-file={self.folder / 'pid'}", "--max-connections=20"]
+        command += [f"--socket={self.folder / 'socket'}", f"--pid-file={self.folder / 'pid'}", "--max-connections=50"]
         command += ["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--skip-name-resolve"]
         self.process = ServerProcess([*command, *settings], self.folder, self._user)
         self._is_new = True

@@ -10,7 +10,7 @@ from enrich_runs import SalesStream, multiset, products, sales, spark_join
 from pyspark.sql import SparkSession
 
 import semistream as ss
-from semistream.spark import worker
+from semistream.spark import held_join
 from semistream.store.paged.versions.pins import pinned_versions
 from semistream.store.places.choice import place_of
 from servers.s3 import SECRET, S3Server
@@ -21,7 +21,7 @@ ROWS = 300
 @pytest.fixture
 def reached(spark: SparkSession, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     """Return the server, with its settings in the environment of the workers too."""
-    monkeypatch.setattr(worker, "_FIRST_SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(held_join, "_FIRST_SAVE_SECONDS", 0.0)
     environment = spark.sparkContext.environment
     before = dict(environment)
     environment.update(s3.settings)

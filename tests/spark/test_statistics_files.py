@@ -24,7 +24,11 @@ TASK = {field.name: EMPTY.get(field.type, {}) for field in fields(TaskStatistics
 
 def report(batch_id: int = 7, **changes: Any) -> Any:
     """Return a progress report as Spark hands it to listeners."""
-    tasks = [json.dumps({**TASK, "tuples_in": 10, "cache_hits": 8}), json.dumps({**TASK, "tuples_in": 5, "host": "i"})]
+    of_join = {**TASK, "name": "n"}
+    tasks = [
+        json.dumps({**of_join, "tuples_in": 10, "cache_hits": 8}),
+        json.dumps({**of_join, "tuples_in": 5, "host": "i"}),
+    ]
     actual = {
         "name": "sales",
         "id": "q",

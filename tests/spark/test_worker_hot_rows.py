@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from semistream.engine.cache.hot_rows import HotRows
 from semistream.master_table import MasterTable
-from semistream.spark import worker as workers
+from semistream.spark import held_join
 from semistream.spark.saved_cache import SavedCache
 from semistream.store.places.local_folder import LocalFolder
 from semistream.store.places.saved_in_place import SavedInPlace
@@ -122,7 +122,7 @@ def expected(master: pa.Table) -> object:
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a master table beside which a worker, that is gone now, has saved what it had cached."""
-    monkeypatch.setattr(workers, "_FIRST_SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(held_join, "_FIRST_SAVE_SECONDS", 0.0)
     made = build(tmp_path)
     new_worker(monkeypatch)
     run_task(enrich_task(made, SALES.schema), handed_over(SALES))

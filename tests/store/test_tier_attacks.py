@@ -20,6 +20,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream.engine.reading.page_look_up import PageRowReader
 from semistream.generator.zipf import IntegralZipf
 from semistream.store.paged.read.paged_file_store import PagedFileStore
+from semistream.store.places import tiered_place
 from semistream.store.places.disk_tier import DiskTier, scattered
 from semistream.store.places.tier_file import BLOCK_BYTES, TierFile
 from semistream.store.places.tiered_place import TieredPlace
@@ -48,7 +49,10 @@ def first_block(place: TieredPlace, name: str) -> UInt8Array:
     return read_stretches(place, name, np.array([0]), np.array([100]))
 
 
-def test_objects_that_are_gone_take_neither_the_tier_nor_open_files(tmp_path: Path) -> None:
+def test_objects_that_are_gone_take_neither_the_tier_nor_open_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiered_place, "_ADMITTED_SHARE", 1.0)
     budget_bytes = 40 * BLOCK_BYTES
     place = tiered_folder(tmp_path, budget_bytes)
     opened = open_files()

@@ -49,7 +49,7 @@ def reference_join(
         from_master = with_master and name in replaced
         source = replaced[name] if from_master else name
         names.append(source)
-        types.append((master if from_master else arrived).schema.field(source).type)
+        types.append(_plain((master if from_master else arrived).schema.field(source).type))
         sources.append((from_master, source))
     for name in columns if with_master else ():
         names.append(name + (suffix or "") if name in names else name)
@@ -100,6 +100,11 @@ def _as_table(stream: Stream, schema: pa.Schema | None) -> pa.Table:
     if isinstance(stream, pa.Table):
         return stream
     return pa.Table.from_batches([batch for batch in stream if batch is not None], schema=schema)
+
+
+def _plain(data_type: pa.DataType) -> pa.DataType:
+    """Return the type that a column comes out with: a dictionary's is that of its values."""
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def _cell(

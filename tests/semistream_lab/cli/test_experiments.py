@@ -57,7 +57,7 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
     assert f"semistream lab report {out}" in shown
     assert "2 were finished before" in succeed("lab", "run", "small", "--out", out, "--jobs", "1")
     shown = succeed("lab", "report", out)
-    assert "1 experiment; claims: 0 holds, 0 fails, 108 unjudged" in shown
+    assert "1 experiment; claims: 0 holds, 0 fails, 0 depends, 108 unjudged" in shown
     assert len(flat_objects((out / "claims.json").read_text())) == 108
     assert len(flat_objects((out / "results.json").read_text())) == 2
     assert (out / "report.html").is_file()
