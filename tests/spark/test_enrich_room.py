@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -202,3 +203,44 @@ def test_unmatched_rows_fail_or_go_to_the_dead_letters_without_a_room(
         ss.enrich(rows, master, on="key", unmatched="fail").collect()
     inner = ss.enrich(rows.where("id < 2"), master, on="key", unmatched="fail")
     assert [tuple(row) for row in inner.collect()] == [(1, 5, 2.5)]
+
+
+def test_keys_of_several_columns_with_many_matches_and_nulls_wait_and_leave_to_a_function(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shops, items = [f"shop {number}" for number in range(40)], list(range(10))
+    theirs = [(shop, item, copy) for shop in shops for item in items for copy in range(3)]
+    table = pa.table([pa.array(column) for column in zip(*theirs, strict=True)], names=["shop", "item", "copy"])
+    many = ss.MasterTable.build(table, tmp_path / "many", key=["shop", "item"], on_duplicate="all", page_bytes=1024)
+    ours = [(row, None if row % 17 == 0 else f"shop {row % 45}", row % 10) for row in range(300)]
+    incoming = tmp_path / "in"
+    incoming.mkdir()
+    pq.write_table(
+        pa.table([pa.array(c) for c in zip(*ours, strict=True)], names=["id", "shop", "item"]), incoming / "1"
+    )
+    rows = spark.readStream.schema("id BIGINT, shop STRING, item BIGINT").parquet(str(incoming))
+    left: list[tuple[Any, ...]] = []
+    out = ss.enrich(
+        rows, many, on=["shop", "item"], how="left", memory="8MB", room=tmp_path / "room", max_wait="1 hour"
+    )
+
+    def run() -> None:
+        writer = out.writeStream.option("checkpointLocation", str(tmp_path / "state"))
+        query = writer.foreachBatch(lambda batch, _: left.extend(map(tuple, batch.collect())))
+        query.trigger(availableNow=True).start().awaitTermination(120)
+
+    run()
+    copies = [range(3) if shop in shops else [None] for _, shop, _ in ours]
+    wanted = [(*row, copy) for row, found in zip(ours, copies, strict=True) for copy in found]
+    assert sorted(left, key=str) == sorted(wanted, key=str)
+    run()
+    assert len(left) == len(wanted), "nothing has arrived, and nothing waits"
+    shutil.rmtree(tmp_path / "room")
+    with pytest.raises(StreamingQueryException, match="has lost files that the checkpoint knows of"):
+        run()
+    shutil.rmtree(tmp_path / "state")
+    run()
+    assert len(left) == 2 * len(wanted), "a new room and a new checkpoint begin anew"
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(StreamingQueryException, match="a room and a checkpoint go together"):
+        run()
