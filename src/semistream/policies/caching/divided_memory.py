@@ -18,7 +18,7 @@ _WORTH_A_MOVE = 0.05
 
 @dataclass(frozen=True)
 class CacheWorth:
-    """What a cache has saved of late, and what caches of other sizes would have saved, in seconds of reads."""
+    """What a cache has saved recently, and what caches of other sizes would have saved, in seconds of reads."""
 
     size_bytes: int
     whole_bytes: int

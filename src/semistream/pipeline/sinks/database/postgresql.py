@@ -124,8 +124,8 @@ class PostgresqlWarehouse(Warehouse):
         ((oid, kind_of_relation),) = found
         if kind_of_relation not in _TABLE_KINDS:
             raise InvalidSettingError(
-                f"{self.address.table_name!r} is no table but a view or the like: name a table in [sink], since only "
-                f"with a table rows and ledger are one transaction."
+                f"{self.address.table_name!r} is a view, or something else that is not a table: name a table in "
+                f"[sink], so that rows and ledger are written in one transaction."
             )
         columns = []
         for name, kind, modifier, is_required, is_made, collation in self.execute(connection, _COLUMNS, (oid,)):
