@@ -6,7 +6,10 @@ wait for up to 10 s. The latency of a row is the time from its event to the end 
 
     make servers
     python benchmarks/waiting_room.py --master-rows 8000000 --rate 10000 --seconds 60 --turns 2
-    python benchmarks/waiting_room.py --master-rows 8000000 --search 30
+    python benchmarks/waiting_room.py --master-rows 8000000 --ramp 320 --rate 40000
+
+With `--ramp` the rate rises from nothing to `--rate` within so many seconds, once for each of the ways with a trigger
+of 1 s: a way keeps up as long as within half a minute nine of ten seconds see a micro-batch begin.
 """
 
 from __future__ import annotations
@@ -38,10 +41,7 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS, MAX_LATENCY, MIN_RATE = 1.2, 1 / 3, 1.5
 _QUANTILES = [number / 100 for number in range(101)]
-_SEARCH_WARM_SECONDS = 15.0
-_FIRST_RATE = 8_000
-_KEPT_UP = 0.9
-"""A trigger is kept up with if this share of its micro-batches end in time."""
+_WINDOW_SECONDS, _BEGUN = 30.0, 0.9
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def main() -> None:
             taken_by_proxy(remote)
             print(f"a small request takes {latency_ms(remote):.1f} ms", flush=True)
             run = _Run(spark, situation, remote)
-            if options.search:
-                _search(run, options)
+            if options.ramp:
+                _ramped(run, options)
                 return
             for turn in range(options.turns):
                 for way in WAYS:
@@ -90,9 +90,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--master-rows", type=int, default=8_000_000)
     parser.add_argument("--rate", type=int, default=10_000, help="rows a second")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long a way is measured in a turn")
-    parser.add_argument(
-        "--search", type=float, help="seconds of each step of a search for the rate that a trigger keeps"
-    )
+    parser.add_argument("--ramp", type=int, help="find the rate that a trigger keeps, by one that rises for so long")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--memory", default="64MB")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
@@ -114,11 +112,38 @@ class _Run:
 
     def measured(self, way: Way, rate: int, seconds: float, warm_seconds: float = 25.0) -> dict[str, Scalar]:
         """Return what the micro-batches after the warm-up have done."""
+        reports = self._reports(way, {"rowsPerSecond": rate}, warm_seconds + seconds)
+        begin = _seconds(reports[0].timestamp) + warm_seconds
+        return _row(way, rate, [report for report in reports if _seconds(report.timestamp) >= begin])
+
+    def kept_rate(self, way: Way, rate: int, ramp_seconds: int) -> float:
+        """Return the rate at which micro-batches stop beginning in time, if it rises to `rate`.
+
+        It is the rate in the middle of the first half a minute in which too few begin, less its rise in the wait of a
+        room, for all ways alike.
+        """
+        rising = {"rowsPerSecond": rate, "rampUpTime": f"{ramp_seconds}s"}
+        reports = self._reports(way, rising, ramp_seconds)
+        begun = np.array([_seconds(report.timestamp) for report in reports])
+        begun -= begun[0]
+        for report, at in zip(reports, begun, strict=True):
+            seconds = report.durationMs["triggerExecution"] / 1000
+            passing = f"{at / ramp_seconds * rate:,.0f} rows a second"
+            print(f"{way.name}: {passing}, {report.numInputRows:,} rows, {seconds:.2f} s", flush=True)
+        firsts = np.arange(_WINDOW_SECONDS, ramp_seconds - _WINDOW_SECONDS, way.trigger_seconds)
+        counts = np.searchsorted(begun, firsts + _WINDOW_SECONDS) - np.searchsorted(begun, firsts)
+        late = firsts[counts < _BEGUN * _WINDOW_SECONDS / way.trigger_seconds]
+        if not len(late):
+            return float(rate)
+        return float(late[0] + _WINDOW_SECONDS / 2 - WAYS[1].trigger_seconds) / ramp_seconds * rate
+
+    def _reports(self, way: Way, arriving: dict[str, Any], seconds: float) -> list[Any]:
+        """Run a query for so long, and return what Spark says of its micro-batches that had work."""
         self._first_row += 50_000_000
         spark = self._spark
         with own_workers(spark, f"room-{self._first_row}"), tempfile.TemporaryDirectory() as folder:
-            arriving = spark.readStream.format("rate").option("rowsPerSecond", rate)
-            source = arriving.option("numPartitions", self._situation.cores).load()
+            rows = spark.readStream.format("rate").options(**arriving)
+            source = rows.option("numPartitions", self._situation.cores).load()
             key = spark_key(F.col("value") + F.lit(self._first_row), self._situation)
             room: dict[str, Any] = {"room": f"{folder}/room", "max_wait": way.max_wait} if way.max_wait else {}
             joined = ss.enrich(
@@ -135,14 +160,13 @@ class _Run:
             writer = counted.writeStream.format("noop").option("checkpointLocation", f"{folder}/state")
             query = writer.trigger(processingTime=f"{way.trigger_seconds} seconds").start()
             try:
-                time.sleep(warm_seconds + seconds)
+                time.sleep(seconds)
                 reports = [report for report in query.recentProgress if "addBatch" in report.durationMs]
                 if query.exception() is not None:
                     raise SystemExit(f"{way.name} failed: {query.exception()}")
             finally:
                 query.stop()
-        begin = _seconds(reports[0].timestamp) + warm_seconds
-        return _row(way, rate, [report for report in reports if _seconds(report.timestamp) >= begin])
+        return reports
 
 
 def _row(way: Way, rate: int, reports: list[Any]) -> dict[str, Scalar]:
@@ -202,30 +226,12 @@ def _claims(rows: list[dict[str, Scalar]]) -> None:
     print(f"median latency, room / 10 s: {latency:.2f} (at most {MAX_LATENCY:.2f}: {_kept(latency <= MAX_LATENCY)})")
 
 
-def _search(run: _Run, options: argparse.Namespace) -> None:
-    """Find the highest rate, within a quarter, at which micro-batches of a trigger of 1 s end in time.
-
-    A first run of each way, which does not count, compiles the kernels and warms Spark up.
-    """
-    found = {}
-    for way in (WAYS[0], WAYS[2]):
-        run.measured(way, _FIRST_RATE // 2, options.search, 2 * _SEARCH_WARM_SECONDS)
-    for way in (WAYS[0], WAYS[2]):
-        low, high = 0, _FIRST_RATE
-        while True:
-            row = run.measured(way, high, options.search, _SEARCH_WARM_SECONDS)
-            print(f"{way.name}, {high:,} rows a second: {_shown(row)}", flush=True)
-            if float(row["in_time"] or 0) < _KEPT_UP:
-                break
-            low, high = high, high * 2
-        while high > 1.25 * low and high > 100:
-            middle = (low + high) // 2
-            row = run.measured(way, middle, options.search, _SEARCH_WARM_SECONDS)
-            print(f"{way.name}, {middle:,} rows a second: {_shown(row)}", flush=True)
-            low, high = (middle, high) if float(row["in_time"] or 0) >= _KEPT_UP else (low, middle)
-        found[way.name] = low
-        print(f"{way.name}: keeps up with {low:,} rows a second", flush=True)
-    ratio = found[WAYS[2].name] / max(1, found[WAYS[0].name])
+def _ramped(run: _Run, options: argparse.Namespace) -> None:
+    """Find the rate that a trigger of 1 s keeps up with, without a room and with one."""
+    kept = {way.name: run.kept_rate(way, options.rate, options.ramp) for way in (WAYS[0], WAYS[2])}
+    for name, rate in kept.items():
+        print(f"{name}: keeps up with {rate:,.0f} rows a second")
+    ratio = kept[WAYS[2].name] / max(1.0, kept[WAYS[0].name])
     print(f"rate of 1 s with a room / without: {ratio:.2f} (at least {MIN_RATE}: {_kept(ratio >= MIN_RATE)})")
 
 
