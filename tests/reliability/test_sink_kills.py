@@ -44,7 +44,6 @@ def test_the_accounts_know_repeated_messages_from_others() -> None:
             check_messages(wrong, SALES)
 
 
-@pytest.mark.slow
 def test_every_sink_keeps_its_guarantee_when_the_driver_is_killed(tmp_path: Path) -> None:
     for name in ("delta", "kafka", "broker"):
         jars_of(name)
