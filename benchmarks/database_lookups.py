@@ -39,7 +39,7 @@ from semistream.core.arrays import Int64Array
 from semistream.generator.stream_keys import ZipfKeys
 from semistream.joining.compiled_kernels import compile_kernels
 from semistream.mirrors.refreshing import build_mirror
-from semistream_lab.peers import peer_memory
+from semistream_lab.python_workers import own_workers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -258,7 +258,7 @@ def on_spark(
     rates = {}
     for place in range(len(ways)):
         name = [*ways][(place + turn) % len(ways)]
-        with peer_memory.own_workers(spark, name):
+        with own_workers(spark, name):
             enriched = ways[name]()
             began = time.perf_counter()
             enriched.write.format("noop").mode("overwrite").save()

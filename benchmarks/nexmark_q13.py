@@ -5,7 +5,8 @@
 
 R is the number of rows of the side input: 10,000 as published, and 10 million. The figure is the rate of q13 divided by
 that of q0, each by the median time of micro-batches of `--batch-rows` bids in turns, so that all see the same machine.
-With `--spark` Spark's own join of stream and Parquet file is measured, too.
+With `--spark` Spark's own join of stream and Parquet file is measured, too. Where Flink is installed (`peers.md`, "With
+Flink"), it runs both queries in the same turns, with as much memory for its cache (`nexmark_flink.py`).
 
 Bids are made as Nexmark's generator makes them, by Spark's own functions from the number of an event: of 50 events one
 is a person, three are auctions and 46 are bids; every second bid is for the hot auction, the others for one of the last
@@ -22,6 +23,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -30,8 +32,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from nexmark_flink import NexmarkOnFlink
 
 import semistream as ss
+from semistream.core.budget import parse_bytes
 from semistream_lab.peers.peer_session import peers_session
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ def main() -> None:
     options = _options()
     with (
         tempfile.TemporaryDirectory(prefix="semistream-benchmark-") as folder,
+        _flink(options) as flink,
         peers_session(options.cores, options.memory) as spark,
     ):
         queries = [_Query(spark, Path(folder), options, "q0", None)]
@@ -55,14 +60,41 @@ def main() -> None:
             if options.spark:
                 queries.append(_Query(spark, Path(folder), options, "q13 by Spark's join", rows))
         times: dict[_Query, list[float]] = {query: [] for query in queries}
+        others: dict[str, list[float]] = {}
         for turn in range(options.turns):
             for query in queries:
                 times[query] += query.run(options.batches, options.dropped)
                 print(f"turn {turn + 1}, {query.shown}: {1000 * median(times[query]):,.0f} ms", flush=True)
-        rates = {query: options.batch_rows / median(found) for query, found in times.items()}
+            for rows in [None, *options.side_rows] if flink is not None else []:
+                assert flink is not None
+                shown = "q0 by Flink" if rows is None else f"q13 by Flink, R = {rows:,}"
+                others.setdefault(shown, []).append(flink.rate(rows, options.flink_warm, options.flink_seconds))
+                print(f"turn {turn + 1}, {shown}: {others[shown][-1]:,.0f} bids/s", flush=True)
         print()
-        for query, rate in rates.items():
-            print(f"{query.shown:<45} {rate:>12,.0f} bids/s   {rate / rates[queries[0]]:.2f} of q0")
+        _show({query.shown: options.batch_rows / median(found) for query, found in times.items()})
+        _show({shown: median(found) for shown, found in others.items()})
+
+
+def _show(rates: dict[str, float]) -> None:
+    """Print rates, the first of which is that of q0."""
+    for shown, rate in rates.items():
+        print(f"{shown:<45} {rate:>12,.0f} bids/s   {rate / next(iter(rates.values())):.2f} of q0")
+
+
+@contextmanager
+def _flink(options: argparse.Namespace) -> Iterator[NexmarkOnFlink | None]:
+    installation = NexmarkOnFlink.installed()
+    if isinstance(installation, str):
+        print(f"without Flink: {installation}", flush=True)
+        yield None
+        return
+    flink = NexmarkOnFlink(installation, options.cores, parse_bytes(options.memory), _BASE_TIME_MS)
+    try:
+        for rows in options.side_rows:
+            flink.fill(rows)
+        yield flink
+    finally:
+        flink.close()
 
 
 def bids(events: DataFrame) -> DataFrame:
@@ -166,6 +198,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batches", type=int, default=10)
     parser.add_argument("--dropped", type=int, default=5)
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--flink-warm", type=float, default=20, help="seconds before a measurement of Flink")
+    parser.add_argument("--flink-seconds", type=float, default=20)
     parser.add_argument("--spark", action="store_true", help="measure Spark's own join, too")
     return parser.parse_args()
 

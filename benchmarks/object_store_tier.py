@@ -31,9 +31,9 @@ from semistream.store.places.choice import place_of
 from semistream_lab.cost.machine import this_machine
 from semistream_lab.peers.data import PeerData, Situation, master_rows
 from semistream_lab.peers.paged_master import paged_master
-from semistream_lab.peers.peer_memory import own_workers
 from semistream_lab.peers.peer_session import peers_session
 from semistream_lab.peers.spark_stream import spark_stream
+from semistream_lab.python_workers import own_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,8 +29,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import semistream as ss
 from semistream.core.budget import parse_bytes
-from semistream_lab.peers import peer_memory
 from semistream_lab.peers.peer_session import peers_session
+from semistream_lab.python_workers import own_workers
 
 Way = Callable[[DataFrame, Sequence[Path], int], DataFrame]
 
@@ -150,7 +150,7 @@ def main() -> None:
                         stream = with_keys(
                             numbers.option("numPartitions", options.cores).load(), options.master_rows, len(tables)
                         )
-                        with peer_memory.own_workers(spark, name):
+                        with own_workers(spark, name):
                             enriched = WAYS[name](stream, tables, memory_bytes)
                         turn(enriched, Path(temporary), options, rows, measured[name])
                 _print(rows, measured)

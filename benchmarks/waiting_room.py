@@ -32,9 +32,9 @@ import semistream as ss
 from semistream.core.flat_json import Scalar, as_json
 from semistream_lab.peers.data import PeerData, Situation
 from semistream_lab.peers.paged_master import paged_master
-from semistream_lab.peers.peer_memory import own_workers
 from semistream_lab.peers.peer_session import peers_session
 from semistream_lab.peers.spark_stream import spark_key
+from semistream_lab.python_workers import own_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

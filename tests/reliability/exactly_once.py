@@ -271,7 +271,7 @@ def _cases_with_a_room(seed: int) -> Iterator[Case]:
             ids=20_000,
             files=40,
             driver_kills=2,
-            worker_kills=5,
+            worker_kills=7,
             max_wait=f"{1 + number % 4} seconds",
         )
         yield Case(f"run {number}", lambda folder, plan=plan: run(plan, folder))

@@ -120,6 +120,20 @@ def test_what_is_hot_survives_when_shares_shrink(worker: Worker, tmp_path: Path)
     assert len(worker._joins) == 2
 
 
+def test_a_join_that_was_not_used_for_long_gives_its_memory_to_those_that_are(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, running = (enrich_task(build(tmp_path / name), SALES.schema, memory_bytes=10_000_000) for name in "ab")
+    run_task(ended, handed_over(SALES))
+    shares = []
+    for idle_seconds in (600.0, 600.0, 0.0, 0.0):
+        monkeypatch.setattr("semistream.spark.worker._IDLE_SECONDS", idle_seconds)
+        _, counters = run_task(running, handed_over(SALES))
+        shares.append(counters["memory_bytes"])
+    assert shares == [5_000_000, 5_000_000, 5_000_000, 10_000_000]
+    assert len(worker._joins) == 1
+
+
 def test_joins_that_do_not_fit_together_take_turns(worker: Worker, tmp_path: Path) -> None:
     count = 20
     made = [enrich_task(build(tmp_path / str(number)), SALES.schema) for number in range(count)]

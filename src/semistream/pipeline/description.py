@@ -39,6 +39,8 @@ class SourceDescription:
     """What errors call the table of the file."""
     format: str
     path: str | None = None
+    table: str | None = None
+    """The name of a table in one of Spark's catalogs."""
     schema: str | None = None
     options: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
     max_files_per_trigger: int | None = None

@@ -112,8 +112,11 @@ class Worker:
 
     def end_task(self, *joins: HeldJoin) -> None:
         """Do what keeps later tasks fast."""
+        now = time.monotonic()
         for held in joins:
+            held.used = now
             held.save_now_and_then()
+        self._forget_idle(now)
         self._move_memory_now_and_then()
         self.freeze()
         _forget_archives()
@@ -154,6 +157,11 @@ class Worker:
             if sizes is not None:
                 held.give(sizes[place] - worth.size_bytes)
 
+    def _forget_idle(self, now: float) -> None:
+        """Give the memory of joins that nobody uses any more to the others."""
+        for other in [other for other in self._joins.values() if now - other.used > _IDLE_SECONDS]:
+            self.drop(other)
+
     def _last(self, request: JoinRequest) -> tuple[HeldJoin, MasterStore] | None:
         """Return the join of a request with the version that it was used with last, if that has all columns."""
         for held, store in self._known(request):
@@ -182,9 +190,7 @@ class Worker:
         kind = request.kind(verify=not store.codec.exact)
         held = self._joins.get(kind)
         if held is None:
-            now = time.monotonic()
-            for other in [other for other in self._joins.values() if now - other.used > _IDLE_SECONDS]:
-                del self._joins[other.kind]
+            self._forget_idle(time.monotonic())
             held = HeldJoin(kind, request)
             self._share_equally()
             part = self._memory_bytes // (len(self._joins) + 1)

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from semistream_lab.python_workers import MARK
 
-MARK = "SEMISTREAM_PEER"
-"""The variable in whose value a process says to which peer it belongs."""
 _PROCESSES = Path("/proc")
-
-
-@contextmanager
-def own_workers(spark: SparkSession, peer: str) -> Iterator[str]:
-    """Let operators that are planned in the block have Python workers of their own, and return their mark.
-
-    Spark shares workers between all queries with the same environment. A variable in it keeps the caches of one peer
-    out of the processes of another, and tells whose process one is.
-    """
-    environment = spark.sparkContext.environment
-    mark = f"{peer}-{os.getpid()}"
-    environment[MARK] = mark
-    try:
-        yield mark
-    finally:
-        del environment[MARK]
 
 
 def peaks_of_workers(mark: str) -> list[int]:

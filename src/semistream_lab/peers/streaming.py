@@ -19,6 +19,7 @@ from semistream_lab.peers.contract import Bench, Peer, PeerFailedError, Turn
 from semistream_lab.peers.data import PAYLOAD, STREAM_COLUMNS, Joined
 from semistream_lab.peers.process_reads import JavaReads
 from semistream_lab.peers.spark_stream import spark_stream
+from semistream_lab.python_workers import own_workers
 
 _PAUSE_SECONDS = 0.4
 _CHECKED = "semistream_peers_checked"
@@ -78,7 +79,7 @@ class SparkPeer(Peer):
 
     @contextmanager
     def _planned(self, bench: Bench, first_row: int) -> Iterator[tuple[DataFrame, str]]:
-        with peer_memory.own_workers(bench.spark, self.name) as mark:
+        with own_workers(bench.spark, self.name) as mark:
             try:
                 yield self.enriched(spark_stream(bench.spark, bench.data.situation, first_row), bench), mark
             finally:

@@ -30,7 +30,7 @@ def about(description: PipelineDescription) -> AboutPipeline:
     page, trigger = description.statistics.page, description.trigger
     return AboutPipeline(
         name=description.name,
-        source=", ".join(_named(source.format, source.path) for source in description.sources),
+        source=", ".join(_named(source.format, source.table or source.path) for source in description.sources),
         sink=_named(description.sink.format, description.sink.path),
         trigger_seconds=_seconds(trigger.every),
         available_now=trigger.available_now,

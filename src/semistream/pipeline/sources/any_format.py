@@ -22,7 +22,7 @@ _REFUSED_OPTIONS = ("cleansource", "sourcearchivedir", "checkpointlocation")
 class AnyFormat(SourceKind):
     """A stream of which only Spark knows what it is."""
 
-    keys = ("path", "schema", "options")
+    keys = ("path", "table", "schema", "options")
 
     def describe(self, table: TomlTable, format_name: str, folder: Path) -> SourceDescription:
         """Return what the file says."""
@@ -34,15 +34,19 @@ class AnyFormat(SourceKind):
                 raise table.wrong(f"options.{key}", "is not taken: a pipeline leaves its source as it is")
             if key.lower() == "path":
                 raise table.wrong(f"options.{key}", f"is not taken: give path in {table.name}")
-        schema = table.optional_text("schema")
+        name, schema = table.optional_text("table"), table.optional_text("schema")
+        for key in ("path", "schema"):
+            if name is not None and key in table:
+                raise table.wrong(key, "is not taken beside table: the catalog knows it")
         if schema is not None:
             WrittenSchema.read(table, "schema", schema)
         path = places.read_place(table, "path", folder) if "path" in table else None
-        return SourceDescription(where=table.name, format=format_name, path=path, schema=schema, options=options)
+        return SourceDescription(table.name, format_name, path=path, table=name, schema=schema, options=options)
 
     def identity(self, source: SourceDescription) -> dict[str, str]:
-        """Return the format, and its path if it has one: what options mean, only Spark knows."""
-        return {"format": source.format, **({"path": normal_place(source.path)} if source.path else {})}
+        """Return the format, and its path or table if it has one: what options mean, only Spark knows."""
+        at = {"table": source.table} if source.table else {"path": normal_place(source.path)} if source.path else {}
+        return {"format": source.format, **at}
 
     def columns(self, source: SourceDescription) -> tuple[str, ...] | None:
         """Return the columns if the file says them."""

@@ -121,6 +121,8 @@ def parsed_schema(source: SourceDescription, text: str) -> StructType:
 def loaded(source: SourceDescription, reader: DataStreamReader, path: str | None = None) -> DataFrame:
     """Return the stream of a reader, or raise one sentence about what Spark says."""
     try:
+        if source.table is not None:
+            return reader.table(source.table)
         return reader.load(path) if path is not None else reader.load()
     except (PySparkException, Py4JJavaError) as error:
         # Of a name with dots Spark looks for a class, whose absence it does not tell as its own error.

@@ -14,6 +14,7 @@ from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream_lab.experiments.measuring import rates, wall_clock
 from semistream_lab.experiments.measuring.burst_files import BurstFiles
 from semistream_lab.experiments.point import Point, Row, Scalar
+from semistream_lab.python_workers import own_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +72,10 @@ def _reports(point: Point, stream: BurstFiles, table: Path) -> list[Mapping[str,
 
     tasks, max_wait, trigger = (point.option(name) for name in ("tasks", "max_wait", "trigger"))
     spark = _session()
-    with tempfile.TemporaryDirectory(prefix="semistream-lab-", ignore_cleanup_errors=True) as folder:
+    with (
+        own_workers(spark, point.digest),
+        tempfile.TemporaryDirectory(prefix="semistream-lab-", ignore_cleanup_errors=True) as folder,
+    ):
         reader = spark.readStream.schema("key BIGINT, number BIGINT").option("maxFilesPerTrigger", 1)
         room: dict[str, Any] = {"room": f"{folder}/room", "max_wait": max_wait} if max_wait else {}
         joined = enrich(

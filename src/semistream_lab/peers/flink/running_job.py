@@ -16,6 +16,7 @@ from typing import Any
 from semistream_lab.peers import peer_memory
 from semistream_lab.peers.contract import PeerFailedError
 from semistream_lab.peers.flink import job_process
+from semistream_lab.python_workers import MARK
 
 LOOPBACK = "127.0.0.1"
 _SECONDS_TO_STOP = 30
@@ -54,7 +55,7 @@ class RunningJob:
         heap = _BASE_HEAP_BYTES + _HEAPS_OF_A_CACHE * query.cache_bytes
         environment = {
             **{variable: value for variable, value in os.environ.items() if variable not in _KEPT_BACK},
-            peer_memory.MARK: self._mark,
+            MARK: self._mark,
             "FLINK_LOG_DIR": str(logs.resolve()),
             "FLINK_IDENT_STRING": name,
             "JVM_ARGS": f"-Xmx{heap}",
