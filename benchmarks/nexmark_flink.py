@@ -102,7 +102,7 @@ class NexmarkOnFlink:
         ]
         into = f"INSERT INTO `output` SELECT {', '.join(map(quoted, names))} FROM"
         if side_rows is None:
-            return Query(tables, f"{into} ({self._bids()})")
+            return Query(tables, f"{into} ({self._bids()})", (), self._cache_bytes)
         side = {
             "connector": "jdbc",
             "url": f"jdbc:postgresql://127.0.0.1:{self._server.port}/postgres",
@@ -123,7 +123,8 @@ class NexmarkOnFlink:
 
     def _bids(self) -> str:
         """Return the bids as `nexmark_q13.bids` makes them, with Flink's random numbers."""
-        within = ", ".join(map(str, range(_BIDS_OF_AN_EPOCH)))
+        # Which depends on the epoch, since Flink would join the two with state otherwise.
+        numbers = ", ".join(f"`epoch` * {_BIDS_OF_AN_EPOCH} + {within}" for within in range(_BIDS_OF_AN_EPOCH))
         last_auction = "(`epoch` * 3 + 2)"
         oldest = f"GREATEST({last_auction} - 100, 0)"
         active = "LEAST(`epoch`, 1000)"
@@ -134,10 +135,10 @@ class NexmarkOnFlink:
             "1000 + CASE WHEN RAND_INTEGER(4) > 0 THEN `epoch` / 100 * 100 + 1 "
             f"ELSE `epoch` - {active} + RAND_INTEGER(CAST({active} + 11 AS INT)) END AS `bidder`, "
             "CAST(POWER(10, RAND() * 6) * 100 AS BIGINT) AS `price`, "
-            f"CAST(TO_TIMESTAMP_LTZ({self._base_time_ms} + (`epoch` * 50 + 4 + `within`) / 10, 3) AS TIMESTAMP(3)) "
+            f"CAST(TO_TIMESTAMP_LTZ({self._base_time_ms} + (`epoch` * 50 + 4 + MOD(`number`, {_BIDS_OF_AN_EPOCH})) / 10, 3) AS TIMESTAMP(3)) "
             "AS `dateTime`, "
             "SUBSTRING(HEX(RAND_INTEGER(2147483647)), 1, RAND_INTEGER(16)) AS `extra` "
-            f"FROM `epochs` CROSS JOIN UNNEST(ARRAY[{within}]) AS w(`within`)"
+            f"FROM `epochs` CROSS JOIN UNNEST(ARRAY[{numbers}]) AS w(`number`)"
         )
 
 

@@ -82,7 +82,7 @@ def test_the_example_with_all_settings_has_every_key() -> None:
     file = EXAMPLES / "pipeline_all_settings.toml"
     values = tomllib.loads(file.read_text())
     of_kafka = tomllib.loads((EXAMPLES / "pipeline_kafka.toml").read_text())["source"]
-    assert {*values["source"], *of_kafka, "schema_ids"} == set(SOURCE_KEYS)
+    assert {*values["source"], *of_kafka, "schema_ids", "table"} == set(SOURCE_KEYS)
     assert {kind for step in values["transform"] for kind in step} == set(STEP_KINDS["transform"])
     assert set(values["enrich"]) == set(ENRICH_KEYS)
     assert {key for dimension in values["dimension"] for key in dimension} == set(DIMENSION_KEYS)
