@@ -55,8 +55,8 @@ class NexmarkOnFlink:
 
         named = {"table": Identifier(_side_table(side_rows)), "last": Literal(side_rows - 1)}
         with self._server.connect() as connection:
-            made = "CREATE TABLE {table} AS SELECT n AS key, n::text AS value FROM generate_series(0, {last}) AS s(n)"
-            connection.execute(SQL(made).format(**named))
+            rows = "SELECT n::bigint AS key, n::text AS value FROM generate_series(0, {last}) AS s(n)"
+            connection.execute(SQL("CREATE TABLE {table} AS " + rows).format(**named))
             connection.execute(SQL("ALTER TABLE {table} ADD PRIMARY KEY (key)").format(**named))
 
     def rate(self, side_rows: int | None, warm_seconds: float, seconds: float) -> float:
@@ -128,6 +128,7 @@ class NexmarkOnFlink:
         last_auction = "(`epoch` * 3 + 2)"
         oldest = f"GREATEST({last_auction} - 100, 0)"
         active = "LEAST(`epoch`, 1000)"
+        event = f"(`epoch` * 50 + 4 + MOD(`number`, {_BIDS_OF_AN_EPOCH}))"
         return (
             "SELECT `at_time`, "
             f"1000 + CASE WHEN RAND_INTEGER(2) > 0 THEN {last_auction} / 100 * 100 "
@@ -135,8 +136,7 @@ class NexmarkOnFlink:
             "1000 + CASE WHEN RAND_INTEGER(4) > 0 THEN `epoch` / 100 * 100 + 1 "
             f"ELSE `epoch` - {active} + RAND_INTEGER(CAST({active} + 11 AS INT)) END AS `bidder`, "
             "CAST(POWER(10, RAND() * 6) * 100 AS BIGINT) AS `price`, "
-            f"CAST(TO_TIMESTAMP_LTZ({self._base_time_ms} + (`epoch` * 50 + 4 + MOD(`number`, {_BIDS_OF_AN_EPOCH})) / 10, 3) AS TIMESTAMP(3)) "
-            "AS `dateTime`, "
+            f"CAST(TO_TIMESTAMP_LTZ({self._base_time_ms} + {event} / 10, 3) AS TIMESTAMP(3)) AS `dateTime`, "
             "SUBSTRING(HEX(RAND_INTEGER(2147483647)), 1, RAND_INTEGER(16)) AS `extra` "
             f"FROM `epochs` CROSS JOIN UNNEST(ARRAY[{numbers}]) AS w(`number`)"
         )

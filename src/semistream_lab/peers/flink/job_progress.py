@@ -31,7 +31,7 @@ class Sample:
 
 
 class JobProgress:
-    """Asks for the counters of a job, which has one chain of operators from its source to its sink."""
+    """Asks for the counters of a job, all of which one chain of its operators has."""
 
     def __init__(self, port: int, job: str, *, cache: bool) -> None:
         """Say where the job is, and whether it has a cache whose counters are wanted too."""
@@ -58,15 +58,13 @@ class JobProgress:
     def _path(self) -> str | None:
         """Return where the wanted counters are, or None as long as Flink does not know them."""
         if self._metrics_path is None:
-            vertices = self._asked(f"/jobs/{self._job}")["vertices"]
-            if len(vertices) != 1:
-                return None
-            path = f"/jobs/{self._job}/vertices/{quote(vertices[0]['id'], safe='')}/subtasks/metrics"
-            known = [one["id"] for one in self._asked(path)]
-            wanted = [name for name in known if name.endswith(self._endings)]
-            # Operators register their counters one after the other.
-            if all(any(name.endswith(ending) for name in wanted) for ending in self._endings):
-                self._metrics_path = f"{path}?{urlencode({'get': ','.join(wanted)})}"
+            for vertex in self._asked(f"/jobs/{self._job}")["vertices"]:
+                path = f"/jobs/{self._job}/vertices/{quote(vertex['id'], safe='')}/subtasks/metrics"
+                known = [one["id"] for one in self._asked(path)]
+                wanted = [name for name in known if name.endswith(self._endings)]
+                # Operators register their counters one after the other.
+                if all(any(name.endswith(ending) for name in wanted) for ending in self._endings):
+                    self._metrics_path = f"{path}?{urlencode({'get': ','.join(wanted)})}"
         return self._metrics_path
 
     def _asked(self, path: str) -> Any:
