@@ -12,6 +12,7 @@ from pipeline_runs import SmallPipeline, sale
 from pyspark.sql import SparkSession
 
 from semistream.core.errors import InvalidSettingError
+from semistream.pipeline.failures import CheckpointMismatchError
 from semistream.pipeline.jars import FOLDER_VARIABLE
 from semistream.pipeline.planning import plan_pipeline
 from servers.spark_jars import jars_of, servers_folder
@@ -27,6 +28,33 @@ def test_a_format_of_spark_is_read_with_its_options(spark: SparkSession, tmp_pat
     small.run()
     names = [None, "pen", "ink", "nib"]
     assert [(row["sale_id"], row["name"]) for row in small.written()] == [(n, names[n % 4]) for n in range(8)]
+
+
+def test_a_table_of_a_catalog_is_read_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", source='format = "orc"\ntable = "sales_of_catalog"')
+    small.build()
+    spark.sql(
+        f"CREATE TABLE sales_of_catalog (sale_id BIGINT, product_id BIGINT, quantity INT) USING orc "
+        f"LOCATION '{tmp_path / 'sales'}'"
+    )
+    try:
+        spark.sql("INSERT INTO sales_of_catalog VALUES (1, 1, 5), (2, 9, 5)")
+        small.run()
+        assert [(row["sale_id"], row["name"]) for row in small.written()] == [(1, "pen"), (2, None)]
+        small.parts["source"] = 'format = "orc"\ntable = "another"'
+        with pytest.raises(CheckpointMismatchError, match="another"):
+            small.run()
+    finally:
+        spark.sql("DROP TABLE sales_of_catalog")
+
+
+@pytest.mark.parametrize("key", ["path", "schema"])
+def test_beside_the_name_of_a_table_neither_path_nor_schema_is_taken(
+    spark: SparkSession, tmp_path: Path, key: str
+) -> None:
+    small = SmallPipeline(spark, tmp_path / "small", source=f'format = "orc"\ntable = "sales"\n{key} = "x BIGINT"')
+    with pytest.raises(InvalidSettingError, match=f"{key} is not taken beside table"):
+        _ = small.description
 
 
 @pytest.mark.parametrize(
