@@ -10,6 +10,7 @@ from semistream.engine.recipe import Recipe, Setting
 from semistream.policies.contract import PageChoice
 from semistream.store.contract import MasterStore
 from semistream_lab.experiments.measuring import rates
+from semistream_lab.experiments.measuring.partitions import partitions_of
 from semistream_lab.experiments.point import Point
 from semistream_lab.measurement import Measurement, measure
 
@@ -37,4 +38,5 @@ def measured(point: Point, recipe: Recipe, *, store: MasterStore | None = None, 
         accounting="papers",
         seed=point.seed,
         parameters=rates.parameters_of(point),
+        partitions=partitions_of(point),
     )

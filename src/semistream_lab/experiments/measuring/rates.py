@@ -19,6 +19,7 @@ from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost import Situation, tuned_parameters
 from semistream_lab.experiments.confidence import half_width_of_parts
+from semistream_lab.experiments.measuring.partitions import partitions_of
 from semistream_lab.experiments.point import Point, Row, Scalar, varied
 from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
 
@@ -41,6 +42,7 @@ def assembly_of(point: Point, clock: ModelClock) -> Assembly:
         accounting="papers",
         seed=point.seed,
         parameters=parameters_of(point),
+        partitions=partitions_of(point),
     )
 
 
@@ -60,6 +62,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         parameters=parameters,
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
+        partitions=partitions_of(point),
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 
