@@ -111,6 +111,16 @@ def test_cachejoin_pq(stream: list[int], size: int, cached: int, entry: float, p
     follows(trace, steps.queue_join(stream, size, table, AboveRate(3, size), frequent=frequent, pages=pages), table)
 
 
+@pytest.mark.parametrize("pages", [2, 3, 4])
+@pytest.mark.parametrize("size", [8, 12, 20])
+def test_the_rate_of_a_tuple_counts_from_the_last_read_that_brought_its_page(size: int, pages: int) -> None:
+    stream = [1 + (number * number + number // 5) % 11 for number in range(600)]
+    trace = run_cached("cachejoin-pq", stream, size, 3, 2, from_key=pages, entry=0.5)
+    table = table_for(trace, 3)
+    frequent = FrequentPages(size, 0.9, 2.0, 0.5, pages)
+    follows(trace, steps.queue_join(stream, size, table, AboveRate(3, size), frequent=frequent, pages=pages), table)
+
+
 @fixed
 @given(keys, slots, st.integers(1, 8), cache_sizes, st.booleans(), pages_of_a_read)
 def test_p_and_op_cachejoin(
@@ -178,15 +188,6 @@ def test_no_read_begins_twice_at_one_page_within_as_many_tuples_as_can_wait(
         if page in last_entered and entered < len(stream):
             assert entered - last_entered[page] >= size
         last_entered[page] = entered
-
-
-@pytest.mark.parametrize("algorithm", LOADS_BY_KEY)
-def test_the_longest_wait_is_that_of_the_oldest_tuple_of_a_read(algorithm: str) -> None:
-    """A tuple of page 9 waits from the start; reads that answer it may begin at page 7 or 8."""
-    stream = [40] + [29 + 4 * (number % 2) for number in range(40)]
-    trace = run_trace(algorithm, stream, slots=6, from_key=3, cache_blocks=1, cache_tuples=1, handover_slots=6)
-    with_oldest = next(index for index, answered in enumerate(trace.answered) if 0 in answered)
-    assert trace.stats.max_wait_tuples >= max(trace.answered[with_oldest])
 
 
 def test_the_first_reads_by_hand() -> None:
