@@ -10,7 +10,7 @@ from semistream.engine.recipe import Recipe, Setting
 from semistream.policies.contract import PageChoice
 from semistream.store.contract import MasterStore
 from semistream_lab.experiments.measuring import rates
-from semistream_lab.experiments.measuring.partitions import partitions_of
+from semistream_lab.experiments.measuring.shared_options import partitions_of
 from semistream_lab.experiments.point import Point
 from semistream_lab.measurement import Measurement, measure
 

@@ -19,7 +19,7 @@ from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost import Situation, tuned_parameters
 from semistream_lab.experiments.confidence import half_width_of_parts
-from semistream_lab.experiments.measuring.partitions import partitions_of
+from semistream_lab.experiments.measuring.shared_options import partitions_of
 from semistream_lab.experiments.point import Point, Row, Scalar, varied
 from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
 

@@ -20,7 +20,7 @@ from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.engine_times import EngineTimes, can_be_timed
 from semistream_lab.experiments.measuring import rates
-from semistream_lab.experiments.measuring.partitions import partitions_of
+from semistream_lab.experiments.measuring.shared_options import partitions_of
 from semistream_lab.experiments.point import Point, Row, Scalar
 from semistream_lab.experiments.predictions import TABLE_SIZES, cost_columns
 from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
