@@ -282,16 +282,14 @@ def _probe(
     """Probe a partition tuple by tuple into H_S, counting the matches of each; return what still waits."""
     answered = []
     newcomers = []
-    matched = set()
     for key in range(4 * pages.start + 1, 4 * pages.stop + 1):
         matching = [position for position, _ in queue if keys[position] == key]
         answered += matching
-        matched.update(map(page_of, [key] * len(matching)))
         if matching and admission is not None and admission(page_of(key), len(matching), entered):
             newcomers.append((key, len(matching)))
     if table is not None:
         table.take(newcomers)
     if isinstance(admission, AboveRate):
-        admission.last_read.update(dict.fromkeys(matched, entered))
+        admission.last_read.update(dict.fromkeys(pages, entered))
     left = [one for one in queue if one[0] not in answered]
     return left, Read(pages.start, sorted(answered), list(table.keys) if table is not None else [])

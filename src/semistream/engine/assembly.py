@@ -285,7 +285,7 @@ class Assembly:
         return SlotRows.bytes_for(self._stream_schema, row_bytes) if self._stream_schema is not None else 0
 
     def _new_cache(self, setting: Setting) -> CacheStage | None:
-        sizes = self.sizes
+        sizes, page_groups = self.sizes, self.reader.page_groups
         space = CacheSpace(
             tuples=sizes.cache_tuples,
             variable_bytes=sizes.cache_variable_bytes,
@@ -303,5 +303,5 @@ class Assembly:
             columns=self._cached_schema,
             stats=self.stats,
             one_in=1 if self.clock.model is not None or self._side_by_side else ONE_IN,
-            locate=self.reader.locate if self._overlaps else None,
+            overlapping=page_groups if isinstance(page_groups, OverlappingPageGroups) else None,
         )

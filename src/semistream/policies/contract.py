@@ -163,6 +163,9 @@ class Admission(ABC):
     def worth(self, codes: Int64Array, matches: Int32Array, page_groups: Int64Array, queue: Queue) -> Int32Array:
         """Return what each master tuple is worth, by its matches in the read of its page group; 0 keeps it out."""
 
+    def note_read(self, page_groups: Int64Array, queue: Queue) -> None:  # noqa: B027
+        """Learn which page groups a read has brought, after `worth`; only if that needs page groups."""
+
     @property
     def window(self) -> int:
         """After how many tuples `age` is to be called; 0 for never."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.page_stages import PinnedPages, UsefulBlocks
 from semistream.engine.cache.resident_pages import ResidentPages
 from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.reading.overlapping_page_groups import OverlappingPageGroups
 from semistream.engine.recipe import BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import BlockUtility
@@ -49,11 +48,11 @@ def new_cache_stage(
     columns: pa.Schema,
     stats: JoinStats,
     one_in: int = ONE_IN,
-    locate: Callable[[Int64Array], Int32Array] | None = None,
+    overlapping: OverlappingPageGroups | None = None,
 ) -> CacheStage | None:
     """Return the empty cache of a recipe, None if it has none; without columns it is one of bare keys.
 
-    `locate` says which page group each code is on, where those that are read overlap.
+    `overlapping` are the page groups of the table, if they overlap.
     """
     page_group_count = setting.page_group_count
     match recipe.caching:
@@ -76,7 +75,7 @@ def new_cache_stage(
                 seed=setting.seed,
                 stats=stats,
                 max_bytes_at_once=space.bytes_at_once,
-                locate=locate,
+                overlapping=overlapping,
             )
         case _:
             return None

@@ -20,6 +20,7 @@ from semistream.engine.output.output import Output
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.matching import count_matches, run_lengths
+from semistream.engine.reading.overlapping_page_groups import OverlappingPageGroups
 from semistream.engine.rows.row_sizes import count_within
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
@@ -38,7 +39,7 @@ class CachedTuples(CacheStage):
     While a full cache answers next to nothing, as it does where keys are not skewed, it is sampled: one slice of the
     stream in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there
     were no others. More would cost more than it answers. Of the rows of one read, `max_bytes_at_once` of copies may
-    enter. `locate` says which page group each code is on, where those that are read overlap.
+    enter. `overlapping` are the page groups of the table, if they overlap.
     """
 
     answers_by_code = True
@@ -55,12 +56,12 @@ class CachedTuples(CacheStage):
         seed: int = 0,
         stats: JoinStats,
         max_bytes_at_once: int = 2**62,
-        locate: Callable[[Int64Array], Int32Array] | None = None,
+        overlapping: OverlappingPageGroups | None = None,
     ) -> None:
         self.cache = cache
         self._max_bytes_at_once = max_bytes_at_once
         self._remembers_absent = remembers_absent
-        self._locate = locate
+        self._overlapping = overlapping
         self.counts_frequencies = admission is not None
         self._admission = admission
         self._columns = columns
@@ -164,13 +165,16 @@ class CachedTuples(CacheStage):
             codes = np.concatenate([codes, absent])
             matches = np.concatenate([matches, counts.astype(np.int32)])
         needed = _NONE
-        if self._admission.needs_page_groups and self._locate is not None:
-            needed = self._locate(codes).astype(np.int64)
+        if self._admission.needs_page_groups and self._overlapping is not None:
+            needed = self._overlapping.locate(codes).astype(np.int64)
+            page_groups = self._overlapping.begun_in(page_groups)
         elif self._admission.needs_page_groups:
             of_matched = np.searchsorted(pages.bounds, matched, side="right")
             of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
             needed = page_groups[np.concatenate([of_matched, of_missing]) - 1]
         worth = self._admission.worth(codes, matches, needed, queue)
+        if self._admission.needs_page_groups:
+            self._admission.note_read(page_groups, queue)
         of_rows, of_absent = worth[: len(matched)], worth[len(matched) :]
         floor = self.cache.floor()
         wanted = np.flatnonzero(of_rows > floor)

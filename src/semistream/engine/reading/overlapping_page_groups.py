@@ -27,6 +27,11 @@ class OverlappingPageGroups(PageGroups):
         """Return the first and the last page of each page group."""
         return super().pages_of(page_groups)[0], super().pages_of(self.last[page_groups])[1]
 
+    def begun_in(self, page_groups: Int64Array) -> Int64Array:
+        """Return the page groups that begin inside some."""
+        ranges = zip(page_groups.tolist(), self.last[page_groups].tolist(), strict=True)
+        return np.concatenate([np.arange(first, last + 1) for first, last in ranges])
+
     def overlapping(self, page_group: int) -> range:
         """Return the page groups that share pages with one."""
         return range(int(np.searchsorted(self.last, page_group)), int(self.last[page_group]) + 1)

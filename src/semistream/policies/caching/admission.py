@@ -49,10 +49,13 @@ class AboveRate(Admission):
     ) -> Int32Array:
         """Compare the matches with what the rate allows for the time since the last read."""
         elapsed = queue.entered - self._last_read[page_groups]
-        self._last_read[page_groups] = queue.entered
         share = np.minimum(1.0, elapsed / (2 * queue.capacity))
         kept: Int32Array = matches * (matches > np.maximum(1.0, self.threshold * share))
         return kept
+
+    def note_read(self, page_groups: Int64Array, queue: Queue) -> None:
+        """Note when page groups were read."""
+        self._last_read[page_groups] = queue.entered
 
 
 class FrequentLately(Admission):
