@@ -13,6 +13,10 @@ from semistream.core.costs import CostProfile
 from semistream.core.errors import InvalidSettingError
 
 Scalar = str | int | float | bool | None
+LAW, PARTITIONS = "law", "partitions"
+"""The options that say how keys are drawn, and where a read begins that looks a page up by a key."""
+Law = Literal["discrete", "integral"]
+"""How keys are drawn: by Zipf's law, or by inverting the integral of 1/x^e as the papers do."""
 Row = Mapping[str, Scalar]
 """What a run gave: one flat object."""
 
@@ -55,6 +59,18 @@ class Point:
     def option(self, name: str, default: float = 0.0) -> float:
         """Return an option that is a number."""
         return float(dict(self.options).get(name, default))
+
+    @property
+    def law(self) -> Law:
+        """The law of generated keys."""
+        return "integral" if dict(self.options).get(LAW) == "integral" else "discrete"
+
+    def with_option(self, name: str, value: str | float | None) -> Point:
+        """Return the point with another value of an option, or without it."""
+        options = {key: one for key, one in self.options if key != name}
+        if value is not None:
+            options[name] = value
+        return replace(self, options=tuple(sorted(options.items())))
 
     def to_json(self) -> dict[str, object]:
         """Return the point as an object for JSON."""

@@ -14,7 +14,7 @@ from semistream_lab.experiments.demand_grid import GROUP, cells_of
 from semistream_lab.experiments.demand_grid_page import draw_grid, grid_card
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.figures import Picture, draw
-from semistream_lab.experiments.judging import CLAIMS, UNJUDGED, VERDICTS, judge
+from semistream_lab.experiments.judging import CASES, CLAIMS, UNJUDGED, VERDICTS, judge
 from semistream_lab.experiments.papers import CLAIM_COUNT, paper_of
 from semistream_lab.experiments.plan import Plan, PlannedPoint, all_plans
 from semistream_lab.experiments.point import Row
@@ -134,7 +134,7 @@ def judged(evidence: Evidence, progress: Progress | None = None) -> list[Verdict
 
 def _without_judge(number: int) -> Verdict:
     texts = ("experiment", "claim", "expected", "measured")
-    others = ("ranks", "verdict_sorted", "measured_sorted", "verdict_shuffled", "measured_shuffled")
+    others = ("ranks", *(f"{what}_{case}" for case in CASES for what in ("verdict", "measured")))
     return {
         "number": number,
         **dict.fromkeys(texts, ""),
@@ -183,4 +183,5 @@ def _flat(plan: Plan, planned: PlannedPoint, row: Row) -> Mapping[str, Scalar]:
     lists = {name: dict(point.pop(name)) for name in ("factors", "parameters", "options")}
     named = {f"{name[:-1]}_{key}": value for name, values in lists.items() for key, value in values.items()}
     place: dict[str, Scalar] = {"experiment": plan.id, "series": planned.series, "x": planned.x}
+    place["variant"] = planned.variant
     return {**place, **point, **named, **row, "digest": planned.point.digest}

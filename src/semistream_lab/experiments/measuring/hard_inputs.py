@@ -123,7 +123,7 @@ def _layout(point: Point) -> Layout:
 def _workload(point: Point, name: str, layout: Layout) -> Workload:
     keys: KeySource
     if name == "zipf":
-        keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks)
+        keys = rates.keys_of(point)
     elif name in ("half", "trickle"):
         keys = ZipfKeys(point.master_rows // (2 if name == "half" else 1), 0.0, seed=point.seed)
     elif name in ("blocks", "one by one", "one key"):

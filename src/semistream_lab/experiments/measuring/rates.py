@@ -71,9 +71,14 @@ def table(rows: int) -> MasterStore:
     return MemoryStore(keys, "key", rows_per_page=PAGE_BYTES // ROW_BYTES, row_bytes=ROW_BYTES)
 
 
+def keys_of(point: Point) -> ZipfKeys:
+    """Return the keys of a point's stream."""
+    return ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks, law=point.law)
+
+
 def workload(point: Point) -> Workload:
     """Return the stream of a point."""
-    keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks)
+    keys = keys_of(point)
     arrivals = PoissonArrivals(point.arrival_rate, seed=point.seed) if point.arrival_rate else None
     return Workload(keys, arrivals)
 
@@ -93,7 +98,7 @@ def parameters_of(point: Point) -> dict[str, float]:
 
 def situation_of(point: Point) -> Situation:
     """Return the case of a point as the cost models see it."""
-    return Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
+    return Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks, law=point.law)
 
 
 def row_of(measured: Measurement) -> dict[str, Scalar]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.engine.recipe import Recipe
-from semistream.generator import Workload, ZipfKeys
+from semistream.generator import Workload
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.engine_times import EngineTimes, can_be_timed
@@ -45,7 +45,7 @@ def run(point: Point, tables: Path) -> Row:
     if point.data != "zipf" or point.kind != "rate" or point.arrival_rate:
         raise InvalidSettingError("Real time is measured with saturated streams of generated keys: leave the rest out.")
     store, direct = _opened(tables / str(point.master_rows))
-    keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks).draw(_DRAWN_KEYS)
+    keys = rates.keys_of(point).draw(_DRAWN_KEYS)
     parameters = rates.parameters_of(point)
     recipe = algorithm_named(point.algorithm)
     times = _engine_times(recipe, store, RepeatedKeys.of(keys), point, parameters) if point.option("timed", 1) else None
