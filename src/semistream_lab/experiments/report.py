@@ -22,6 +22,7 @@ from semistream_lab.experiments.report_page import ReportPage, Section, ShownFig
 from semistream_lab.experiments.results import FinishedPoints, ResultsFolder
 from semistream_lab.experiments.spark_family import FAMILY_GROUP, family_cells
 from semistream_lab.experiments.spark_family_page import draw_family, family_card
+from semistream_lab.experiments.verdicts_page import verdicts_page
 from semistream_lab.experiments.waiting_room import ROOM_GROUP, room_cells
 from semistream_lab.experiments.waiting_room_page import draw_room, room_card
 
@@ -49,13 +50,14 @@ class Report:
 
 
 def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Report:
-    """Write figures, `claims.json`, `results.json` and the page into a folder of results."""
+    """Write figures, `claims.json`, `verdicts.md`, `results.json` and the page into a folder of results."""
     finished = folder.load()
     plans = {name: _with_seeds_of(plan, folder, finished) for name, plan in all_plans().items()}
     settings = folder.settings
     evidence = Evidence(plans, finished.rows.get, scale=settings.scale, clock=settings.clock)
     verdicts = judged(evidence, progress)
     folder.write_rows("claims.json", verdicts)
+    folder.write("verdicts.md", verdicts_page(verdicts))
     sections, rows, missing = [], [], 0
     asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group not in _WITH_OWN_CARDS]
     cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder) + _family(plans, evidence, folder)
