@@ -18,6 +18,7 @@ from semistream.core.measured_costs import MeasuredCosts
 from semistream.core.stats import JoinStats
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
+from semistream.engine.reading.overlapping_page_groups import OverlappingPageGroups
 from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.reading.read_ahead import ReadAhead
 from semistream.store.contract import MasterStore, PageSet
@@ -228,6 +229,18 @@ def test_the_error_of_a_load_reaches_the_caller_and_frees_the_buffer() -> None:
     with pytest.raises(InjectedFaultError):
         ahead.first_loaded()
     assert not ahead.is_loading
+    ahead.close()
+
+
+def test_what_shares_pages_with_a_load_counts_as_loading() -> None:
+    store = table()
+    page_groups = OverlappingPageGroups(store, 3)
+    ahead = ReadAhead(PageGroupReader(store, page_groups, WallClock(), JoinStats()), WallClock(), buffers=2)
+    ahead.load(0, np.array([4]))
+    assert ahead.loading() == (2, 3, 4, 5, 6)
+    page_group, pages = ahead.first_loaded()
+    assert (page_group.tolist(), pages.codes.tolist()) == ([4], list(range(20, 35)))
+    assert ahead.loading() == ()
     ahead.close()
 
 

@@ -1,6 +1,7 @@
 """The papers' steps, one tuple at a time, in lists: slow, and written without a look at the engine.
 
-Each function returns the reads of the disk phase: the page, and the positions of the tuples it answered.
+Each function returns the reads of the disk phase: the page, and the positions of the tuples it answered. Where a read
+is of several `pages`, it begins at the page of the key that is looked up.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from small_trace import page_of
 Reads = list[tuple[int, list[int]]]
 
 
-def hybridjoin(keys: Sequence[int], slots: int) -> Reads:
+def hybridjoin(keys: Sequence[int], slots: int, pages: int = 1) -> Reads:
     """Fill H_S; read the page of the oldest; all it answers leave; as many new ones enter."""
-    return _queue_join(keys, slots, lambda queue: queue[0])
+    return _queue_join(keys, slots, lambda queue: queue[0], pages=pages)
 
 
-def hybridjoin_l(keys: Sequence[int], slots: int, share: float, patience: float) -> Reads:
+def hybridjoin_l(keys: Sequence[int], slots: int, share: float, patience: float, pages: int = 1) -> Reads:
     """As HYBRIDJOIN, but the key looked up stands at a share of the queue from the young end.
 
     Ours: once `patience` times the slots have entered after the oldest, it goes first.
@@ -28,18 +29,18 @@ def hybridjoin_l(keys: Sequence[int], slots: int, share: float, patience: float)
             return queue[0]
         return queue[len(queue) - 1 - min(len(queue) - 1, int(share * len(queue)))]
 
-    return _queue_join(keys, slots, None, choose)
+    return _queue_join(keys, slots, None, choose, pages=pages)
 
 
-def x_hybridjoin(keys: Sequence[int], slots: int, pinned: Collection[int]) -> Reads:
+def x_hybridjoin(keys: Sequence[int], slots: int, pinned: Collection[int], pages: int = 1) -> Reads:
     """As HYBRIDJOIN, but in each iteration the pinned pages answer what they can before the oldest is looked up."""
-    return _queue_join(keys, slots, lambda queue: queue[0], pinned=pinned)
+    return _queue_join(keys, slots, lambda queue: queue[0], pinned=pinned, pages=pages)
 
 
-def optimised_x_hybridjoin(keys: Sequence[int], slots: int, cached: Collection[int]) -> Reads:
+def optimised_x_hybridjoin(keys: Sequence[int], slots: int, cached: Collection[int], pages: int = 1) -> Reads:
     """As HYBRIDJOIN over the tuples that the hash table of frequent master tuples does not answer on arrival."""
     misses = [position for position, key in enumerate(keys) if key not in cached]
-    reads = hybridjoin([keys[position] for position in misses], slots)
+    reads = hybridjoin([keys[position] for position in misses], slots, pages)
     return [(page, [misses[index] for index in answered]) for page, answered in reads]
 
 
@@ -71,6 +72,7 @@ def _queue_join(
     oldest: Callable[[list[int]], int] | None,
     choose: Callable[[list[int], int], int] | None = None,
     pinned: Collection[int] = (),
+    pages: int = 1,
 ) -> Reads:
     queue: list[int] = []
     reads: Reads = []
@@ -84,7 +86,7 @@ def _queue_join(
             continue
         chosen = oldest(queue) if oldest is not None else choose(queue, taken) if choose is not None else -1
         page = page_of(keys[chosen])
-        answered = [position for position in queue if page_of(keys[position]) == page]
+        answered = [position for position in queue if page <= page_of(keys[position]) < page + pages]
         queue = [position for position in queue if position not in answered]
         reads.append((page, answered))
     return reads

@@ -2,7 +2,7 @@
 
 Written from the papers without a look at the engine, as `paper_steps`. Where a paper leaves something open, a line that
 begins with "Ours:" says what has been decided. What chance decides, who is overwritten in a full cache, is told from
-outside.
+outside. Where a read is of several `pages`, it begins at the page of the key that is looked up.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class FrequentPages:
     reads in a row the oldest has its turn.
     """
 
-    def __init__(self, slots: int, decay: float | None, eagerness: float, entry: float) -> None:
-        self.slots, self.decay, self.eagerness, self.entry = slots, decay, eagerness, entry
+    def __init__(self, slots: int, decay: float | None, eagerness: float, entry: float, pages: int = 1) -> None:
+        self.slots, self.decay, self.eagerness, self.entry, self.pages = slots, decay, eagerness, entry, pages
         self.frequency: dict[int, float] = {}
         self.due: dict[int, int] = {}
         self.mean = 0.0
@@ -146,7 +146,7 @@ class FrequentPages:
             if counter > entered:
                 break
             del self.due[page]
-            if page in needed:
+            if any(page <= one < page + self.pages for one in needed):
                 self.scheduled = page
                 self.in_a_row += 1
                 return page
@@ -203,6 +203,7 @@ def queue_join(
     admission: Admission | None = None,
     choose: Choice = oldest,
     frequent: FrequentPages | None = None,
+    pages: int = 1,
 ) -> list[Read]:
     """HYBRIDJOIN and CACHEJOIN with what the -L and -PQ variants change.
 
@@ -224,7 +225,7 @@ def queue_join(
         page = frequent.next_page([page_of(keys[one]) for one, _ in queue], entered) if frequent is not None else None
         if page is None:
             page = page_of(keys[choose(queue, entered)[0]])
-        queue, read = _probe(page, queue, keys, table, admission, entered)
+        queue, read = _probe(range(page, page + pages), queue, keys, table, admission, entered)
         reads.append(read)
         if frequent is not None:
             frequent.has_been_read(page, len(read.answered), entered)
@@ -232,7 +233,14 @@ def queue_join(
 
 
 def side_by_side(
-    keys: Sequence[int], slots: int, buffer: int, table: MasterTuples, admission: Admission, *, both_ends: bool = False
+    keys: Sequence[int],
+    slots: int,
+    buffer: int,
+    table: MasterTuples,
+    admission: Admission,
+    *,
+    both_ends: bool = False,
+    pages: int = 1,
 ) -> list[Read]:
     """P-CACHEJOIN, and with `both_ends` OP-CACHEJOIN, in equal steps of time.
 
@@ -253,7 +261,8 @@ def side_by_side(
             entered += 1
         if queue:
             end = -1 if both_ends and len(reads) % 2 else 0
-            queue, read = _probe(page_of(keys[queue[end][0]]), queue, keys, table, admission, entered)
+            page = page_of(keys[queue[end][0]])
+            queue, read = _probe(range(page, page + pages), queue, keys, table, admission, entered)
             reads.append(read)
         while taken < len(keys) and len(handed) < buffer:
             if not table.answers(keys[taken]):
@@ -263,7 +272,7 @@ def side_by_side(
 
 
 def _probe(
-    page: int,
+    pages: range,
     queue: list[Waiting],
     keys: Sequence[int],
     table: MasterTuples | None,
@@ -273,14 +282,16 @@ def _probe(
     """Probe a partition tuple by tuple into H_S, counting the matches of each; return what still waits."""
     answered = []
     newcomers = []
-    for key in range(4 * page + 1, 4 * page + 5):
+    matched = set()
+    for key in range(4 * pages.start + 1, 4 * pages.stop + 1):
         matching = [position for position, _ in queue if keys[position] == key]
         answered += matching
-        if matching and admission is not None and admission(page, len(matching), entered):
+        matched.update(map(page_of, [key] * len(matching)))
+        if matching and admission is not None and admission(page_of(key), len(matching), entered):
             newcomers.append((key, len(matching)))
     if table is not None:
         table.take(newcomers)
     if isinstance(admission, AboveRate):
-        admission.last_read[page] = entered
+        admission.last_read.update(dict.fromkeys(matched, entered))
     left = [one for one in queue if one[0] not in answered]
-    return left, Read(page, sorted(answered), list(table.keys) if table is not None else [])
+    return left, Read(pages.start, sorted(answered), list(table.keys) if table is not None else [])

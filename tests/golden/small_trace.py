@@ -92,16 +92,27 @@ def run_trace(
     arrivals: Sequence[float] | None = None,
     chunk_tuples: int | None = None,
     seed: int = 0,
+    from_key: int = 0,
     **sizes: int,
 ) -> Trace:
-    """Join bare keys on the model clock with four rows a page, one page a read, and as few slots as wanted."""
+    """Join bare keys on the model clock with four rows a page, one page a read, and as few slots as wanted.
+
+    With `from_key` a read brings so many pages from that of its key on.
+    """
     store = CountingStore(MemoryStore.of_codes(master_rows, row_bytes=100, page_bytes=400), log=True)
     watched: list[_Watched] = []
     overwritten: list[list[int]] = []
-    recipe = _watching_replacement(_in_small_reads(ALGORITHMS[algorithm], watched), overwritten)
+    recipe = _watching_replacement(_in_small_reads(ALGORITHMS[algorithm], watched, max(1, from_key)), overwritten)
     clock = ModelClock(PAPERS)
     assembly = Assembly(
-        recipe, store, MemoryBudget("4MB"), clock, accounting="papers", seed=seed, parameters=parameters
+        recipe,
+        store,
+        MemoryBudget("4MB"),
+        clock,
+        accounting="papers",
+        seed=seed,
+        parameters=parameters,
+        partitions="from-key" if from_key else "aligned",
     )
     assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, "holds_table": False, **sizes})
     loop, _ = assembly.start(lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock))
@@ -127,16 +138,16 @@ def run_trace(
     )
 
 
-def _in_small_reads(recipe: Recipe, watched: list[_Watched]) -> Recipe:
+def _in_small_reads(recipe: Recipe, watched: list[_Watched], pages: int) -> Recipe:
     def split(values: Values) -> Split:
         wanted = recipe.split(values)
-        return replace(wanted, read=Bytes(400)) if isinstance(wanted.read, AsSuits) else wanted
+        return replace(wanted, read=Bytes(400 * pages)) if isinstance(wanted.read, AsSuits) else wanted
 
     def page_choice(setting: Setting) -> PageChoice:
         watched.append(_Watched(recipe.page_choice(setting)))
         return watched[0]
 
-    small = named(READ_BYTES.with_default(400)) if READ_BYTES.name in recipe.parameters else {}
+    small = named(READ_BYTES.with_default(400 * pages)) if READ_BYTES.name in recipe.parameters else {}
     return replace(recipe, split=split, page_choice=page_choice, parameters={**recipe.parameters, **small})
 
 

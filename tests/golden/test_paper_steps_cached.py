@@ -131,8 +131,9 @@ def run_cached(
     *,
     seed: int = 0,
     handover_slots: int = 0,
+    from_key: int = 0,
     **parameters: float,
 ) -> Trace:
     wanted: dict[str, Any] = {"threshold": max(1, threshold), **parameters}
     sizes = {"cache_tuples": cached, "handover_slots": handover_slots}
-    return run_trace(algorithm, stream, slots=slots, parameters=wanted, seed=seed, **sizes)
+    return run_trace(algorithm, stream, slots=slots, parameters=wanted, seed=seed, from_key=from_key, **sizes)

@@ -111,6 +111,7 @@ DEMANDJOIN = Recipe(
     split=_split,
     in_order=frozenset({CACHE_SHARE.name, MAX_WINDOWS.name, ABSENT.name}),
     tunes_itself=True,
+    loads_by_key=False,
     parameters=named(
         RUNS_SHARE,
         CACHE_SHARE.with_default(0.2),

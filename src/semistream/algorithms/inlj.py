@@ -24,4 +24,5 @@ INLJ = Recipe(
     intake=lambda setting: FewAtATime(setting[BATCH]),
     split=lambda _: Split(Bytes(1)),
     parameters=named(BATCH),
+    loads_by_key=False,
 )

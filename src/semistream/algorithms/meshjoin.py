@@ -41,4 +41,5 @@ MESHJOIN = Recipe(
     intake=lambda _: EqualParts(),
     split=lambda values: Split(TableShare(1 / values[PARTS])),
     parameters=named(PARTS),
+    loads_by_key=False,
 )

@@ -15,4 +15,5 @@ ORACLE = Recipe(
     paper="none",
     caching=TupleCaching(),
     split=lambda _: Split(cache=WholeTable()),
+    loads_by_key=False,
 )

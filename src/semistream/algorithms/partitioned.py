@@ -52,4 +52,5 @@ PARTITIONED = Recipe(
     split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), page_group_bytes=4),
     parameters=named(THRESHOLD, TRICKLE, CACHE_SHARE.with_default(0.05)),
     bounded_wait=False,
+    loads_by_key=False,
 )

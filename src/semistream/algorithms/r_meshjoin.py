@@ -24,4 +24,5 @@ R_MESHJOIN = Recipe(
     intake=lambda _: EqualParts(),
     split=lambda values: Split(read_size(values)),
     parameters=named(READ_BYTES.with_default(300_000)),
+    loads_by_key=False,
 )

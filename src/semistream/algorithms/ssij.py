@@ -38,4 +38,5 @@ SSIJ = Recipe(
     caching=BlockCaching(adapt=True),
     split=lambda values: Split(cache=BlockSpace(MemoryShare(values[CACHE_SHARE])), page_group_bytes=4),
     parameters=named(CACHE_SHARE.with_default(0.3), BUFFER_FILL),
+    loads_by_key=False,
 )

@@ -22,6 +22,7 @@ from semistream.engine.output.output import DeadLetters, Output
 from semistream.engine.output.output_plan import OutputPlan
 from semistream.engine.phases.stream_input import StreamInput
 from semistream.engine.reading.group_reader import PageGroupReader
+from semistream.engine.reading.overlapping_page_groups import OverlappingPageGroups
 from semistream.engine.reading.page_groups import PageGroups
 from semistream.engine.recipe import Phases, Recipe, Setting
 from semistream.engine.rows.slot_rows import SlotRows
@@ -33,8 +34,9 @@ from semistream.engine.sizing.settled_split import Circumstances, SettledSplit, 
 from semistream.engine.sizing.sizes import ROW_SHARE, Sizes
 from semistream.engine.sizing.table_sizes import mean_page_bytes, table_bytes, variable_bytes
 from semistream.engine.waiting.staying_tuples import StayingTuples
+from semistream.engine.waiting.waiting_for_ranges import WaitingForRanges
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
-from semistream.policies.contract import Staying
+from semistream.policies.contract import PageChoice, Staying
 from semistream.store.contract import MasterStore
 
 _ADMITTED_SHARE = 32
@@ -49,6 +51,8 @@ class Assembly:
     `accounting` "real" counts the bytes we allocate, "papers" the bytes the papers would. `plan` is None for a join of
     bare keys, whose matches are only counted. With `finish_by_demand`, what waits at the end of the input is answered
     by reads of just the pages it needs. `cache` is what an earlier join of the same table, recipe and columns cached.
+    `partitions` says what a read for a key brings: "aligned" the fixed partition of the table that has the key,
+    "from-key" as many pages from the key's page on.
     """
 
     def __init__(
@@ -67,13 +71,17 @@ class Assembly:
         parameters: Mapping[str, float] | None = None,
         finish_by_demand: bool = False,
         cache: CacheStage | None = None,
+        partitions: str = "aligned",
     ) -> None:
         if not store.capabilities.pages:
             raise InvalidSettingError(
                 f"{recipe.name} would read pages, and a table whose keys have no order in its database has none: "
                 f"choose demandjoin with order 'input', or copy the table with MasterTable.build."
             )
+        if partitions not in ("aligned", "from-key"):
+            raise InvalidSettingError(f"{partitions!r} is not a way to part the table: choose aligned or from-key.")
         self.recipe = recipe
+        self._overlaps = partitions == "from-key" and recipe.loads_by_key
         self.stats = JoinStats()
         self.clock = clock
         self.budget = budget
@@ -101,7 +109,8 @@ class Assembly:
             held = budget.by_component()
             self._finish_bytes = held["disk buffer"] + held["input"]
         largest_bytes = self.largest_row_bytes if plan is not None else None
-        page_groups = PageGroups(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
+        group = OverlappingPageGroups if self._overlaps else PageGroups
+        page_groups = group(store, self.sizes.pages_per_read, largest_bytes=largest_bytes)
         self.reader = PageGroupReader(store, page_groups, clock, self.stats)
         self._seed = seed
         self.cache = cache
@@ -126,6 +135,7 @@ class Assembly:
         """Return what keeps the tuples of a run that stay; the column `since` says when each first came."""
         parts = self._shared_parts()
         assert parts.stream_rows is not None, "bare keys have no rows that could stay"
+        assert not self._overlaps, "what stays is decided partition by partition"
         return StayingTuples(policy, parts.stream_rows, since, parts.waiting.page_group_count)
 
     @property
@@ -181,13 +191,7 @@ class Assembly:
             self.cache = self._new_cache(setting)
         else:
             self.cache.count_in(self.stats)
-        waiting = WaitingTuples(
-            setting.page_group_count,
-            sizes.waiting_slots,
-            positions=choice.needs_positions,
-            youngest=choice.needs_youngest,
-            since=choice.needs_since,
-        )
+        waiting = self._waiting(choice)
         is_measured = self.clock.model is None and self._running.measures_reads
         costs, runs = setting.costs, self._settled.runs
         read_costs = MeasuredCosts((costs.seek_seconds, 1 / costs.bytes_per_second)) if is_measured else None
@@ -208,6 +212,13 @@ class Assembly:
             reads_ahead=runs.reads_ahead if runs else 1,
             read_costs=read_costs,
         )
+
+    def _waiting(self, choice: PageChoice) -> WaitingTuples:
+        page_groups, slots = self.reader.page_groups, self.sizes.waiting_slots
+        positions, youngest = choice.needs_positions, choice.needs_youngest
+        if isinstance(page_groups, OverlappingPageGroups):
+            return WaitingForRanges(page_groups.last, slots, positions=positions, youngest=youngest)
+        return WaitingTuples(page_groups.count, slots, positions=positions, youngest=youngest, since=choice.needs_since)
 
     def _balance(self, waiting: WaitingTuples) -> MemoryBalance | None:
         """Return what moves memory between cached and waiting tuples; rows have a fixed place, so bare keys only."""
@@ -259,6 +270,7 @@ class Assembly:
                 largest_variable_bytes=self._bytes_for_row(budget.total_bytes // ROW_SHARE),
                 cached_slot_bytes=SlotRows.slot_bytes(self._cached_schema),
                 cached_variable_bytes=variable_bytes(self._store, self._columns),
+                listed_by_page=self._overlaps,
             )
         raise InvalidSettingError(f"{accounting!r} is not a way to account for memory: choose real or papers.")
 
@@ -291,4 +303,5 @@ class Assembly:
             columns=self._cached_schema,
             stats=self.stats,
             one_in=1 if self.clock.model is not None or self._side_by_side else ONE_IN,
+            locate=self.reader.locate if self._overlaps else None,
         )

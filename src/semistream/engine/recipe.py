@@ -101,6 +101,9 @@ class Recipe:
     in_order: frozenset[str] | None = None
     """Where it can answer chunk by chunk, so that tuples leave in the order they came and its page choice is not asked:
     the parameters that then have an effect."""
+    loads_by_key: bool = True
+    """Loads the part of the master table that the index gives for the key of a waiting tuple, so that a part may as
+    well begin at that key."""
     sorted_by_use: bool = False
     """Gains only if the master table is stored in order of use."""
     tunes_itself: bool = False

@@ -36,6 +36,9 @@ class Queue(Protocol):
     def since(self) -> Int64Array:
         """What `entered` was when the oldest tuple of each page group entered; only if the choice needs it."""
 
+    def waits_for(self, page_group: int) -> bool:
+        """Say whether a read of this page group would answer a tuple."""
+
     def in_order_of_age(self) -> Int64Array:
         """Return the page groups that some tuple waits for, the oldest tuple's first."""
 
@@ -66,7 +69,7 @@ class Moment:
     buffer: int = 0
     """Which of its buffers the page groups are to be loaded into."""
     loading: tuple[int, ...] = ()
-    """The page groups that its other buffers are being loaded with."""
+    """The page groups that share pages with what its other buffers are being loaded with."""
     input_fill: int = 0
     """How many tuples the input held when some were last let in: those that were taken, and those still there."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from semistream.algorithms.registry import ALGORITHMS
 from semistream_lab.experiments.point import LAW, PARTITIONS, Point
 
 PROCESSOR = (
@@ -22,21 +23,7 @@ _GROUPS = {
     "bandwidth": ("bytes_per_second",),
     "processor": PROCESSOR,
 }
-_BY_KEY = {
-    "hybridjoin",
-    "hybridjoin-l",
-    "hybridjoin-pq",
-    "x-hybridjoin",
-    "x-hybridjoin-tuned",
-    "optimised-x-hybridjoin",
-    "cachejoin",
-    "cachejoin-l",
-    "cachejoin-pq",
-    "sscj",
-    "p-cachejoin",
-    "op-cachejoin",
-}
-_KINDS_READ_FROM_A_KEY = ("rate", "arrivals", "pinned-part", "disk-bound")
+_KINDS_READ_FROM_A_KEY = ("rate", "arrivals", "pinned-part", "disk-bound", "page-reads", "page-use")
 """Kinds of measurement that are also run with reads from the key on."""
 
 
@@ -80,4 +67,6 @@ SETTINGS = (DISCRETE_KEYS, FROM_THE_KEY_ON)
 
 def reads_by_key(point: Point) -> bool:
     """Say whether a run looks partitions of the table up by keys, so that it matters where such a read begins."""
-    return point.kind in _KINDS_READ_FROM_A_KEY and point.data == "zipf" and point.algorithm in _BY_KEY
+    if point.kind == "hard-inputs":
+        return True
+    return point.kind in _KINDS_READ_FROM_A_KEY and point.data == "zipf" and ALGORITHMS[point.algorithm].loads_by_key

@@ -16,6 +16,7 @@ from semistream.generator import ConstantArrivals
 from semistream_lab.experiments.measuring.at_arrival_rate import Ticks
 from semistream_lab.experiments.measuring.generator import hurst_exponent
 from semistream_lab.experiments.measuring.kinds import run
+from semistream_lab.experiments.measuring.page_reads import shares_from_each
 from semistream_lab.experiments.measuring.read_log import ReadLog, logged
 from semistream_lab.experiments.point import Point
 
@@ -210,3 +211,67 @@ def test_the_pinned_part_serves_what_its_hits_say() -> None:
     result = measured(algorithm="x-hybridjoin", kind="pinned-part", options=options(iterations=4000))
     assert result["pinned_tuples"] == pytest.approx(result["cache_hits"] / result["iterations"] * 4000)
     assert result["pinned_tuples"] > 0
+
+
+# Reads that begin at a key
+
+FROM_KEY = options(partitions="from-key")
+
+
+@pytest.mark.parametrize("kind", ["rate", "disk-bound", "page-reads", "pinned-part", "handover"])
+def test_reads_that_begin_at_a_key_are_an_option_of_every_kind(kind: str) -> None:
+    algorithm = {"page-reads": "hybridjoin-pq", "pinned-part": "x-hybridjoin", "handover": "op-cachejoin"}
+    changes = {"kind": kind, "algorithm": algorithm.get(kind, "hybridjoin"), "exponent": 0.5}
+    aligned, from_key = (measured(options=named, **changes) for named in ((), FROM_KEY))
+    assert aligned == measured(options=options(partitions="aligned"), **changes) | {
+        name: value for name, value in aligned.items() if name.startswith("wall")
+    }
+    assert from_key != aligned
+    assert from_key["waiting_slots"] == aligned["waiting_slots"]
+
+
+def test_at_an_arrival_rate_reads_may_begin_at_a_key() -> None:
+    flow = {"kind": "arrivals", "arrival_rate": 2000.0}
+    results = [
+        measured(options=options(warm_up=20, seconds=20, **named), **flow) for named in ({}, {"partitions": "from-key"})
+    ]
+    assert results[0]["tuples_per_read"] != results[1]["tuples_per_read"]
+
+
+@pytest.mark.parametrize("name", ["zipf", "blocks", "one by one", "one key", "half"])
+def test_on_no_input_do_reads_that_begin_at_a_key_break_the_theorems(name: str) -> None:
+    result = measured(kind="hard-inputs", options=options(input=name, partitions="from-key"))
+    assert result["reads_in_vain"] == 0
+    assert result["reads_per_tuple"] <= 1
+    assert result.get("min_gap_queues", 1.0) >= 1
+    if name == "half":
+        assert result["hybridjoin_unreferenced_reads"] == 0
+    aligned = measured(kind="hard-inputs", options=options(input=name))
+    for column in ("meshjoin_reads", "inlj_reads", "page_groups", "waiting_slots"):
+        assert result[column] == aligned[column]
+
+
+def test_reads_along_the_table_count_where_they_begin() -> None:
+    parts = [
+        measured(kind="page-use", options=options(parts=5, part=part, partitions="from-key")) for part in range(1, 6)
+    ]
+    assert sum(part["match_probability"] * part["page_groups"] for part in parts) == pytest.approx(1.0)
+    aligned = measured(kind="page-use", options=options(parts=5, part=1))
+    assert parts[0]["page_groups"] == aligned["page_groups"]
+    assert parts[0]["reads_per_page_group"] != aligned["reads_per_page_group"]
+
+
+@pytest.mark.parametrize("algorithm", ["meshjoin", "inlj", "ssij", "partitioned", "demandjoin"])
+def test_what_loads_nothing_by_a_key_takes_no_notice_of_the_option(algorithm: str) -> None:
+    aligned, from_key = (
+        measured(algorithm=algorithm, memory_bytes=4_000_000, tuples=1000, queues=1.0, options=named)
+        for named in ((), FROM_KEY)
+    )
+    assert {**aligned, "wall_seconds": 0.0} == {**from_key, "wall_seconds": 0.0}
+
+
+def test_the_share_of_a_read_from_a_page_on_is_that_of_all_its_pages() -> None:
+    shares = np.array([0.4, 0.3, 0.2, 0.1])
+    assert shares_from_each(shares, 2).tolist() == pytest.approx([0.7, 0.5, 0.3, 0.1])
+    assert shares_from_each(shares, 1).tolist() == pytest.approx(shares.tolist())
+    assert shares_from_each(shares, 9).tolist() == pytest.approx([1.0, 0.6, 0.3, 0.1])

@@ -37,7 +37,7 @@ class PinnedPages(CacheStage):
 
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:
         """Take all tuples that wait for a pinned page group."""
-        wanted = [page_group for page_group in self.resident.page_groups.tolist() if waiting.counts[page_group]]
+        wanted = [page_group for page_group in self.resident.page_groups.tolist() if waiting.waits_for(page_group)]
         return [
             (waiting.drain(np.array([page_group], dtype=np.int64)), self.resident.pages_of(page_group))
             for page_group in wanted

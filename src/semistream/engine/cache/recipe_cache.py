@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.cache.page_stages import PinnedPages, UsefulBlocks
@@ -47,8 +49,12 @@ def new_cache_stage(
     columns: pa.Schema,
     stats: JoinStats,
     one_in: int = ONE_IN,
+    locate: Callable[[Int64Array], Int32Array] | None = None,
 ) -> CacheStage | None:
-    """Return the empty cache of a recipe, None if it has none; without columns it is one of bare keys."""
+    """Return the empty cache of a recipe, None if it has none; without columns it is one of bare keys.
+
+    `locate` says which page group each code is on, where those that are read overlap.
+    """
     page_group_count = setting.page_group_count
     match recipe.caching:
         case PagePinning():
@@ -70,6 +76,7 @@ def new_cache_stage(
                 seed=setting.seed,
                 stats=stats,
                 max_bytes_at_once=space.bytes_at_once,
+                locate=locate,
             )
         case _:
             return None

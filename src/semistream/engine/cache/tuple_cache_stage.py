@@ -38,7 +38,7 @@ class CachedTuples(CacheStage):
     While a full cache answers next to nothing, as it does where keys are not skewed, it is sampled: one slice of the
     stream in `one_in` is looked for in it, and it learns from one read in `one_in`, both drawn at random, as if there
     were no others. More would cost more than it answers. Of the rows of one read, `max_bytes_at_once` of copies may
-    enter.
+    enter. `locate` says which page group each code is on, where those that are read overlap.
     """
 
     answers_by_code = True
@@ -55,10 +55,12 @@ class CachedTuples(CacheStage):
         seed: int = 0,
         stats: JoinStats,
         max_bytes_at_once: int = 2**62,
+        locate: Callable[[Int64Array], Int32Array] | None = None,
     ) -> None:
         self.cache = cache
         self._max_bytes_at_once = max_bytes_at_once
         self._remembers_absent = remembers_absent
+        self._locate = locate
         self.counts_frequencies = admission is not None
         self._admission = admission
         self._columns = columns
@@ -84,17 +86,16 @@ class CachedTuples(CacheStage):
         """Without admission: fill the cache with the first rows of the master table."""
         if self._admission is not None:
             return
-        loaded = rows_seen = 0
+        rows_seen = 0
         for page_group in reader.readable():
             left = self.cache.capacity - self.cache.count
             if self.cache.is_full:
                 return
-            loaded += 1
             pages = reader.read(np.array([page_group], dtype=np.int64), sequential=True)
             rows = np.arange(min(left, len(pages.codes)), dtype=np.int64)
             self._admit(pages, rows, np.ones(len(rows), dtype=np.int32))
             rows_seen += len(pages.codes)
-        self._knows_all = loaded == reader.page_group_count and self.cache.count == rows_seen
+        self._knows_all = reader.can_read_all and self.cache.count == rows_seen
 
     def decide_to_look(self) -> bool:
         """Decide whether to look for the next tuples in the cache."""
@@ -163,7 +164,9 @@ class CachedTuples(CacheStage):
             codes = np.concatenate([codes, absent])
             matches = np.concatenate([matches, counts.astype(np.int32)])
         needed = _NONE
-        if self._admission.needs_page_groups:
+        if self._admission.needs_page_groups and self._locate is not None:
+            needed = self._locate(codes).astype(np.int64)
+        elif self._admission.needs_page_groups:
             of_matched = np.searchsorted(pages.bounds, matched, side="right")
             of_missing = np.searchsorted(drained.bounds, missing[firsts] if len(missing) else missing, side="right")
             needed = page_groups[np.concatenate([of_matched, of_missing]) - 1]

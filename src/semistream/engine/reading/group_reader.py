@@ -16,6 +16,8 @@ from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.store.contract import MasterStore, PageSet
 
+_NONE = np.empty(0, dtype=np.int64)
+
 
 class PageGroupReader:
     """Reads page groups, one request each, counting and charging each read. May be called from several threads."""
@@ -35,6 +37,11 @@ class PageGroupReader:
         return self.page_groups.count
 
     @property
+    def can_read_all(self) -> bool:
+        """Whether no page group is too large to read."""
+        return self.page_groups.unreadable(_NONE) is None
+
+    @property
     def mean_page_group_bytes(self) -> float:
         """What a read of a page group transfers in the mean."""
         return self._mean_page_group_bytes
@@ -45,8 +52,8 @@ class PageGroupReader:
         return max(map(self._store.range_bytes, first.tolist(), last.tolist()))
 
     def readable(self) -> Iterator[int]:
-        """Yield the page groups that are not too large to read, in their order."""
-        for page_group in range(self.page_group_count):
+        """Yield page groups that are not too large to read and that share no page, in their order."""
+        for page_group in self.page_groups.disjoint():
             unreadable = self.page_groups.unreadable(np.array([page_group]))
             if unreadable is None or not unreadable[0]:
                 yield page_group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,8 @@ class PageGroups:
                 self._cut_by_bytes(int(mean * pages_per_group), largest_bytes)
         first_codes = store.first_codes
         if first_codes is not None and self.count > 1:
-            self._index = SparseIndex(first_codes[self.pages_of(np.arange(self.count, dtype=np.int64))[0]])
+            starts = np.arange(0, store.page_count, pages_per_group) if self._starts is None else self._starts[:-1]
+            self._index = SparseIndex(first_codes[starts])
 
     @property
     def size_bytes(self) -> int:
@@ -88,6 +90,14 @@ class PageGroups:
         if self._starts is not None:
             return np.searchsorted(self._starts, pages, side="right").astype(np.int64) - 1
         return pages // self._pages
+
+    def overlapping(self, page_group: int) -> range:
+        """Return the page groups that share pages with one: itself alone."""
+        return range(page_group, page_group + 1)
+
+    def disjoint(self) -> Iterable[int]:
+        """Yield page groups that together have every page once, in their order: all of them."""
+        return range(self.count)
 
     def unreadable(self, page_groups: Int32Array | Int64Array) -> BoolArray | None:
         """Say which page groups are too large to read; None if none of the table is."""

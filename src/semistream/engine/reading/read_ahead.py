@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from queue import SimpleQueue
 
 import numpy as np
@@ -109,8 +110,9 @@ class ReadAhead:
         return [buffer for buffer, loading in enumerate(self._buffers) if loading is None]
 
     def loading(self) -> tuple[int, ...]:
-        """Return the page groups that buffers are being loaded with."""
-        return tuple(int(loading[0][0]) for loading in self._buffers if loading is not None)
+        """Return the page groups that share pages with what buffers are being loaded with."""
+        loading = [self._reader.page_groups.overlapping(int(load[0][0])) for load in self._buffers if load is not None]
+        return tuple(chain.from_iterable(loading))
 
     def load(self, buffer: int, page_group: Int64Array) -> None:
         """Begin to load a page group into a buffer that is free."""

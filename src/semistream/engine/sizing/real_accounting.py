@@ -43,6 +43,7 @@ def real_sizes(
     largest_variable_bytes: int,
     cached_slot_bytes: int,
     cached_variable_bytes: float,
+    listed_by_page: bool = False,
 ) -> Sizes:
     """Return sizes so that what is allocated stays within the budget.
 
@@ -50,7 +51,8 @@ def real_sizes(
     `stream_variable_bytes` in all others, and `stream_row_bytes` what it takes as an Arrow row; of a cached master
     tuple `cached_slot_bytes` is what it takes in columns of fixed width and `cached_variable_bytes` in all others.
     Rows that turn out larger than these find fewer slots filled, not more bytes: variable columns have bytes of their
-    own, of which there are `largest_variable_bytes` at least.
+    own, of which there are `largest_variable_bytes` at least. Each page group has a list of waiting tuples, or with
+    `listed_by_page` each page.
     """
     memory, split, runs = budget.total_bytes, settled.split, settled.runs
     if stream_variable_bytes > _TYPICAL_BYTES:  # perhaps only the first rows are so large
@@ -63,7 +65,7 @@ def real_sizes(
     else:
         pages = smallest_page_group(runs, store, 32 + split.page_group_bytes, memory)
     read_bytes = max(page_group_bytes(store, pages), largest_page_bytes(store, memory // ROW_SHARE))
-    page_groups = max(1, -(-store.page_count // pages))
+    page_groups = max(1, store.page_count if listed_by_page else -(-store.page_count // pages))
     output_bytes = min(4_000_000, divided // 40) if slot_bytes else 0
     output_slots = int(output_bytes / (16 + stream_row_bytes))
     chunk_bytes = min(4_000_000, divided // 24)

@@ -152,6 +152,10 @@ class WaitingTuples:
             )
         )
 
+    def waits_for(self, page_group: int) -> bool:
+        """Say whether a tuple waits for a read of this page group."""
+        return bool(self.counts[page_group])
+
     def drain(self, page_groups: Int64Array) -> Drained:
         """Remove and return all tuples that wait for these page groups; a repeated one has none left."""
         bounds = np.zeros(len(page_groups) + 1, dtype=np.int64)

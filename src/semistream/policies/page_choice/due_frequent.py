@@ -51,7 +51,7 @@ class DueFrequent(PageChoice):
             return np.array([queue.oldest()], dtype=np.int64)
         while self._due and self._due[0][0] <= queue.entered:
             _, page_group = heapq.heappop(self._due)
-            if queue.counts[page_group]:
+            if queue.waits_for(page_group):
                 self._scheduled = page_group
                 self._in_a_row += 1
                 return np.array([page_group], dtype=np.int64)

@@ -13,8 +13,8 @@ _NONE = np.empty(0, dtype=np.int64)
 class OldestAndYoungest(PageChoice):
     """Chooses for one buffer the page group of the oldest tuple and for the other that of the youngest.
 
-    The two buffers never hold the same page group: the second takes the next page group from its end of the queue. So
-    the tuples a buffer was loaded for are still there when it is probed.
+    The two buffers never hold the same page: the second takes the next page group from its end of the queue. So the
+    tuples a buffer was loaded for are still there when it is probed.
     """
 
     needs_youngest = True

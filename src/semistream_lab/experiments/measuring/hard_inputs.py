@@ -31,7 +31,10 @@ _TRICKLE_TUPLES = 2_000
 
 @dataclass(frozen=True)
 class Layout:
-    """How the master table and the waiting tuples are cut, the same for HYBRIDJOIN and MESHJOIN."""
+    """How the master table and the waiting tuples are cut, the same for HYBRIDJOIN and MESHJOIN.
+
+    Where HYBRIDJOIN reads from a key on, these are the page groups that would be aligned.
+    """
 
     rows: int
     page_group_rows: int
@@ -76,7 +79,9 @@ def run(point: Point) -> Row:
         if algorithm == "hybridjoin":
             row.update(_properties(log, layout, stats))
         if algorithm != "inlj":
-            row[f"{algorithm}_unreferenced_reads"] = _beyond_half(log, layout)
+            from_key = point.partitions == "from-key" and algorithm_named(algorithm).loads_by_key
+            each_rows = rates.PAGE_BYTES // rates.ROW_BYTES if from_key else layout.page_group_rows
+            row[f"{algorithm}_unreferenced_reads"] = _beyond_half(log, layout, each_rows)
     return row
 
 
@@ -92,10 +97,13 @@ def _properties(log: ReadLog, layout: Layout, stats: JoinStats) -> Mapping[str, 
     }
 
 
-def _beyond_half(log: ReadLog, layout: Layout) -> int:
-    """Return the reads of page groups that lie wholly in the second half of the table."""
+def _beyond_half(log: ReadLog, layout: Layout, each_rows: int) -> int:
+    """Return the reads of page groups that lie wholly in the second half of the table.
+
+    One begins every `each_rows`: a page group of the layout, or a page where reads begin at keys.
+    """
     first = -(-layout.rows // 2 // layout.page_group_rows) + 1
-    return sum(page_group >= first for page_group in log.page_groups)
+    return sum(page_group * each_rows >= first * layout.page_group_rows for page_group in log.page_groups)
 
 
 def _assembly(point: Point, algorithm: str, clock: ModelClock) -> tuple[Assembly, ReadLog]:
@@ -108,7 +116,13 @@ def _assembly(point: Point, algorithm: str, clock: ModelClock) -> tuple[Assembly
         )
         parameters = {PARTS.name: max(1, round(store.page_count / reference.sizes.pages_per_read))}
     assembly = Assembly(
-        recipe, store, MemoryBudget(point.memory_bytes), clock, accounting="papers", parameters=parameters
+        recipe,
+        store,
+        MemoryBudget(point.memory_bytes),
+        clock,
+        accounting="papers",
+        parameters=parameters,
+        partitions=point.partitions,
     )
     return assembly, log
 
@@ -117,7 +131,8 @@ def _layout(point: Point) -> Layout:
     assembly, _ = _assembly(point, "hybridjoin", ModelClock(rates.costs_of(point)))
     pages = assembly.sizes.pages_per_read
     rows = pages * (rates.PAGE_BYTES // rates.ROW_BYTES)
-    return Layout(point.master_rows, rows, assembly.reader.page_group_count, assembly.sizes.waiting_slots)
+    page_groups = sum(1 for _ in assembly.reader.page_groups.disjoint())
+    return Layout(point.master_rows, rows, page_groups, assembly.sizes.waiting_slots)
 
 
 def _workload(point: Point, name: str, layout: Layout) -> Workload:

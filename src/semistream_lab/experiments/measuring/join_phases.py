@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -19,7 +18,7 @@ _FEWEST_READS = 20
 def run(point: Point) -> Row:
     """Measure the part of the phases that the options `part` (from 1 on) of `parts` name."""
     parts, part = int(point.option("parts", 10)), int(point.option("part", 1))
-    phases = _phases(replace(point, options=()))
+    phases = _phases(point.without_options("part", "parts"))
     if not phases:
         return {"phases": 0, "reads_per_phase": 0.0, "matches_per_read": None}
     return {

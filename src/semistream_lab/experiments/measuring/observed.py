@@ -37,4 +37,5 @@ def measured(point: Point, recipe: Recipe, *, store: MasterStore | None = None, 
         accounting="papers",
         seed=point.seed,
         parameters=rates.parameters_of(point),
+        partitions=point.partitions,
     )

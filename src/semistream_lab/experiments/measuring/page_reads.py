@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.policies.page_choice import DueFrequent
@@ -67,7 +68,11 @@ def run(point: Point) -> Row:
     result = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
     stats = result.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
-    shares = page_shares(point, pages_per_read)
+    from_key = point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key
+    each = 1 if from_key else pages_per_read
+    shares = page_shares(point, each)
+    if from_key:
+        shares = shares_from_each(shares, pages_per_read)
     return {**rates.row_of(result), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
 
 
@@ -80,20 +85,28 @@ def page_shares(point: Point, pages_per_read: int) -> Float64Array:
     return np.bincount(page_groups, weights=keys.probabilities()).astype(np.float64)
 
 
+def shares_from_each(shares: Float64Array, pages: int) -> Float64Array:
+    """Return the share of the stream that asks for each page or for those after it, so many together."""
+    up_to = np.concatenate([[0.0], np.cumsum(shares)])
+    begun = np.arange(len(shares))
+    together: Float64Array = up_to[np.minimum(begun + pages, len(shares))] - up_to[begun]
+    return together
+
+
 def _counts(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
     """Say how often pages are read that the stream often asks for, and others; after the warm-up."""
     late = np.array(log.entered) > _WARM_QUEUES * log.slots
     page_groups = np.array(log.page_groups, dtype=np.int64)[late]
     reads = np.bincount(page_groups, minlength=len(shares)).astype(np.float64)
-    frequent = shares >= FREQUENT / len(shares)
+    frequent = shares >= FREQUENT * shares.mean()
     hottest = np.argsort(shares)[::-1][: max(1, len(shares) // 10)]
     is_hot = np.isin(np.arange(len(shares)), hottest)
     return {
         "reads": len(page_groups),
         "frequent_pages": float(frequent.mean()),
-        "frequent_tuples": float(shares[frequent].sum()),
+        "frequent_tuples": float(shares[frequent].sum() / shares.sum()),
         "reads_of_infrequent": float((~frequent[page_groups]).mean()),
-        "reads_of_rare": float((shares[page_groups] < 1 / len(shares)).mean()),
+        "reads_of_rare": float((shares[page_groups] < shares.mean()).mean()),
         "hot_reads_ratio": float(reads[is_hot].mean() / reads[~is_hot].mean()),
         "hot_tuples_ratio": float(shares[is_hot].mean() / shares[~is_hot].mean()),
     }
@@ -133,8 +146,8 @@ def _entries(log: ScheduleLog, shares: Float64Array) -> dict[str, Scalar]:
         return {"queue_entries": 0}
     return {
         "queue_entries": len(pages),
-        "entries_of_rare": float((shares[pages] < 1 / len(shares)).mean()),
-        "entries_of_infrequent": float((shares[pages] < FREQUENT / len(shares)).mean()),
+        "entries_of_rare": float((shares[pages] < shares.mean()).mean()),
+        "entries_of_infrequent": float((shares[pages] < FREQUENT * shares.mean()).mean()),
         "longest_queue": log.longest,
         "queue_bytes": log.longest * DueFrequent.NODE_BYTES,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -19,7 +18,7 @@ def run(point: Point) -> Row:
     """Measure the part of the table that the options `part` (from 1 on) of `parts` name."""
     parts = int(point.option("parts", 16))
     part = int(point.option("part", 1))
-    reads, answered = _along(replace(point, options=()))
+    reads, answered = _along(point.without_options("part", "parts"))
     owner = np.arange(len(reads)) * parts // len(reads)
     mine = owner == part - 1
     tuples = int(answered.sum())
@@ -36,7 +35,10 @@ def run(point: Point) -> Row:
 
 @lru_cache(maxsize=2)
 def _along(point: Point) -> tuple[Int64Array, Float64Array]:
-    """Return the reads of each page group and the tuples that they answered, over a whole run."""
+    """Return the reads of each page group and the tuples that they answered, over a whole run.
+
+    A read that begins at a key counts for the page group where it begins.
+    """
     recipe, log = logged(algorithm_named(point.algorithm))
     measured = measure(
         recipe,
@@ -48,9 +50,12 @@ def _along(point: Point) -> tuple[Int64Array, Float64Array]:
         profile=rates.costs_of(point),
         accounting="papers",
         seed=point.seed,
+        partitions=point.partitions,
     )
     stats = measured.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
     pages = -(-point.master_rows // (rates.PAGE_BYTES // rates.ROW_BYTES))
+    if point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key:
+        log.page_groups = [page // pages_per_read for page in log.page_groups]
     reads, answered = log.by_page_group(-(-pages // pages_per_read))
     return reads, answered.astype(np.float64)

@@ -10,7 +10,7 @@ from semistream_lab.experiments.point import Point, Row
 
 def run(point: Point) -> Row:
     """Measure a steady run, and say what the pinned part serves in as many iterations as the option says."""
-    row = service_rates.run(replace(point, kind="rate", options=()))
+    row = service_rates.run(replace(point.without_options("iterations"), kind="rate"))
     hits, iterations = row["cache_hits"], row["iterations"]
     assert isinstance(hits, int)
     assert isinstance(iterations, int)

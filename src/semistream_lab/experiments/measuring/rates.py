@@ -41,6 +41,7 @@ def assembly_of(point: Point, clock: ModelClock) -> Assembly:
         accounting="papers",
         seed=point.seed,
         parameters=parameters_of(point),
+        partitions=point.partitions,
     )
 
 
@@ -60,6 +61,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         parameters=parameters,
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
+        partitions=point.partitions,
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 

@@ -62,6 +62,7 @@ def run(point: Point, tables: Path) -> Row:
         parameters=parameters,
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
+        partitions=point.partitions,
         progress=timed.after_round,
     )
     return {
