@@ -58,6 +58,7 @@ def run(
         int | None,
         typer.Option(min=1, metavar="N", help="Runs of each point, with seeds from 0 on.", show_default="1"),
     ] = None,
+    with_report: Annotated[bool, typer.Option("--report", help="Then write the page of figures and verdicts.")] = False,
 ) -> None:
     """Run experiments and keep their results.
 
@@ -82,7 +83,9 @@ def run(
     folder = ResultsFolder.make(out, LabSettings(scale, clock.value))
     with progress() as reporting:
         outcome = run_plans(plans, folder, jobs=jobs, report=reporting.update)
-    experiments_rendering.show_outcome(outcome, len(plans), left_out, out)
+    experiments_rendering.show_outcome(outcome, len(plans), left_out, out, reported=with_report)
+    if with_report:
+        report(out)
     if outcome.failures:
         raise typer.Exit(1)
 

@@ -49,7 +49,9 @@ def show_plans(rows: Sequence[Mapping[str, Scalar]]) -> None:
     console().print(table)
 
 
-def show_outcome(outcome: Outcome, experiments: int, left_out: Sequence[str], folder: Path) -> None:
+def show_outcome(
+    outcome: Outcome, experiments: int, left_out: Sequence[str], folder: Path, *, reported: bool = False
+) -> None:
     """Print what a run has done; warnings and failures go to standard error."""
     for file in outcome.damaged:
         typer.echo(f"Warning: {file} is damaged; it was set aside as {file.stem}.damaged and run again.", err=True)
@@ -65,7 +67,8 @@ def show_outcome(outcome: Outcome, experiments: int, left_out: Sequence[str], fo
     place = escape(shlex.quote(str(folder)))
     if outcome.failures:
         say("Run the same command again to try the failed points once more.", out)
-    say(f"Next: [cyan]semistream lab report {place}[/] draws the figures and judges the claims.", out)
+    if not reported:
+        say(f"Next: [cyan]semistream lab report {place}[/] draws the figures and judges the claims.", out)
 
 
 def show_report(report: Report) -> None:
@@ -78,7 +81,10 @@ def show_report(report: Report) -> None:
     say(f"{_counted(report.experiments)}; claims: {counts}; {flips}.", out)
     if report.missing:
         say(f"{report.missing:,} points have not been run yet.", out)
-    say(f"The page is {escape(str(report.page))}; figures, claims.json and results.json are beside it.", out)
+    say(
+        f"The page is {escape(str(report.page))}; figures, claims.json, verdicts.md and results.json are beside it.",
+        out,
+    )
 
 
 def _counted(experiments: int) -> str:

@@ -22,10 +22,9 @@ class KeyShares:
     Where ranks are shuffled the table is the one that seed 0 gives: the loads of pages hardly differ between seeds.
     """
 
-    def __init__(self, master_rows: int, exponent: float, ranks: str) -> None:
-        keys = ZipfKeys(master_rows, exponent, seed=_SHUFFLE_SEED, ranks="sorted" if ranks == "sorted" else "shuffled")
-        self.rows = master_rows
-        self.sorted = ranks == "sorted"
+    def __init__(self, keys: ZipfKeys, *, is_sorted: bool) -> None:
+        self.rows = master_rows = keys.key_count
+        self.sorted = is_sorted
         by_rank = keys.probabilities()
         self._by_rank = _summed(by_rank)
         self._by_row = self._by_rank
@@ -86,14 +85,14 @@ class KeyShares:
         return np.searchsorted(bounds, self.group_rows, side="right") - 1
 
 
-@lru_cache(maxsize=3)
-def _cached_shares(master_rows: int, exponent: float, ranks: str) -> KeyShares:
-    return KeyShares(master_rows, exponent, ranks)
-
-
 def key_shares(situation: Situation) -> KeyShares:
     """Return the shares of a situation; those of the last few are kept."""
-    return _cached_shares(situation.master_rows, situation.exponent, situation.ranks)
+    return _cached_shares(Situation(situation.master_rows, 1, situation.exponent, situation.ranks, law=situation.law))
+
+
+@lru_cache(maxsize=3)
+def _cached_shares(situation: Situation) -> KeyShares:
+    return KeyShares(situation.keys(_SHUFFLE_SEED), is_sorted=situation.ranks == "sorted")
 
 
 def _summed(shares: Float64Array) -> Float64Array:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.recipe import Recipe
-from semistream.generator import Workload, ZipfKeys
+from semistream.generator import Workload
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost.situation import Situation
 from semistream_lab.measurement import measure
@@ -39,12 +38,10 @@ def refined(
     table = MemoryStore.of_codes(small.master_rows, row_bytes=small.row_bytes, page_bytes=small.page_bytes)
 
     def rate(parameters: Mapping[str, float]) -> float:
-        ranks: Literal["sorted", "shuffled"] = "sorted" if small.ranks == "sorted" else "shuffled"
-        keys = ZipfKeys(small.master_rows, small.exponent, seed=0, ranks=ranks)
         run = measure(
             recipe,
             table,
-            Workload(keys),
+            Workload(small.keys()),
             memory=small.memory_bytes,
             tuples=1,
             queues=_QUEUES,

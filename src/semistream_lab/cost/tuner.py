@@ -11,7 +11,7 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.costs import CostProfile
 from semistream.core.errors import BudgetTooSmallError
 from semistream.engine.recipe import Recipe
-from semistream.generator import KeySource, Workload, ZipfKeys
+from semistream.generator import KeySource, Workload
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost.corrected import STANDARD_QUEUES, predict
@@ -97,7 +97,7 @@ def tune_by_measurement(
     )
 
     def measured(parameters: Mapping[str, float]) -> float:
-        stream = keys() if keys is not None else _generated_keys(situation, seed)
+        stream = keys() if keys is not None else situation.keys(seed)
         run = measure(
             recipe,
             table,
@@ -157,11 +157,6 @@ def _taking_turns(axes: list[Axis]) -> list[list[Axis]]:
 
 def _default_point(recipe: Recipe, axes: list[Axis]) -> dict[str, float]:
     return {axis.parameter: recipe.parameters[axis.parameter].default for axis in axes}
-
-
-def _generated_keys(situation: Situation, seed: int) -> ZipfKeys:
-    ranks: Literal["sorted", "shuffled"] = "sorted" if situation.ranks == "sorted" else "shuffled"
-    return ZipfKeys(situation.master_rows, situation.exponent, seed=seed, ranks=ranks)
 
 
 class _Search:

@@ -10,7 +10,7 @@ import numpy as np
 from semistream.core.arrays import Float64Array
 from semistream.core.costs import Operations, profile_named
 from semistream_lab.experiments.plan import Plan, PlannedPoint, can_be_priced_again, factors_that_matter
-from semistream_lab.experiments.point import Row, varied
+from semistream_lab.experiments.point import Point, Row, varied
 from semistream_lab.experiments.predictions import PREDICTED, PRINTED, predictions
 from semistream_lab.experiments.variants import AS_ASSUMED, Variant
 
@@ -89,7 +89,7 @@ class Evidence:
         return self._places[plan.id, ranks]
 
     def _row(self, plan: Plan, planned: PlannedPoint, *, with_models: bool) -> Row:
-        point = planned.point
+        point = self.variant.of(planned.point)
         varied_point = replace(point, factors=self.variant.factors)
         to_price = can_be_priced_again(point) and bool(self.variant.factors)
         if not can_be_priced_again(point):
@@ -97,16 +97,18 @@ class Evidence:
         row = self.find(point.digest)
         if row is None:
             place = f"{planned.series} at {planned.x / plan.x.unit:,g}, {point.ranks}"
+            if self.variant.option:
+                place += f", {self.variant.name}"
             raise NotMeasuredError(f"{plan.id} has not been run ({place})")
         if to_price:
-            row = priced_again(row, planned, self.variant)
+            row = priced_again(row, point, self.variant)
         return {**row, **predictions(varied_point, row)} if with_models and plan.predict else row
 
 
-def priced_again(row: Row, planned: PlannedPoint, variant: Variant) -> Row:
+def priced_again(row: Row, point: Point, variant: Variant) -> Row:
     """Return what a run would have given if the operations had other costs."""
     operations = Operations(**{name: _number(row, f"operations_{name}") for name in OPERATION_COLUMNS})
-    seconds = varied(profile_named(planned.point.profile), variant.factors).seconds(operations)
+    seconds = varied(profile_named(point.profile), variant.factors).seconds(operations)
     stretch = seconds / _number(row, "seconds")
     return {
         **row,

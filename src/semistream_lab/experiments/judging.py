@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.point import Scalar
-from semistream_lab.experiments.variants import VARIANTS
+from semistream_lab.experiments.variants import DISCRETE_KEYS, FROM_THE_KEY_ON, MACHINES, Variant
 
 HOLDS, FAILS, DEPENDS, UNJUDGED = "holds", "fails", "depends", "unjudged"
 VERDICTS = (HOLDS, FAILS, DEPENDS, UNJUDGED)
 
+CASES = ("sorted", "shuffled", "from_the_key_on", "discrete_keys")
+"""What a claim is judged for beside the order of ranks of its paper, as the columns of a verdict name it."""
 CALIBRATED, ACCOUNTED = "calibrated", "accounted"
 """What a claim is if it could not have failed: the cost profile was made from it, or the accounting of memory is."""
 _WHY_NOT_COUNTED = {
@@ -88,7 +90,8 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
     """Return the verdict on a claim as a flat object.
 
     A claim *depends* if a setting that its paper does not print decides it: one that its judge names, the order of
-    ranks where the paper does not say, or a constant of the machine that is halved or doubled.
+    ranks where the paper does not say, where a read begins, or a constant of the machine. The law of the keys is
+    printed, so the verdict with another one is only told.
     """
     orders = {order: _find(one, replace(evidence, ranks=order)) for order in ("sorted", "shuffled")}
     if not one.ranked:
@@ -98,7 +101,8 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
     else:
         finding = orders[one.ranks]
     flips, unknown = _flips(one, evidence, finding) if one.priced and finding.holds is not None else ([], [])
-    finding = with_settings(finding, orders if one.ranked and one.ranks == "both" else {}, flips)
+    other_read, other_law = (_in_variant(one, evidence, variant) for variant in (FROM_THE_KEY_ON, DISCRETE_KEYS))
+    finding = with_settings(finding, orders if one.ranked and one.ranks == "both" else {}, flips, other_read)
     finding = with_standing(finding, one.standing)
     return {
         "number": one.number,
@@ -115,19 +119,28 @@ def judge(one: Claim, evidence: Evidence) -> Mapping[str, Scalar]:
         "measured_sorted": orders["sorted"].measured,
         "verdict_shuffled": orders["shuffled"].verdict if one.ranked else orders["sorted"].verdict,
         "measured_shuffled": orders["shuffled"].measured if one.ranked else orders["sorted"].measured,
+        "verdict_from_the_key_on": other_read.verdict,
+        "measured_from_the_key_on": other_read.measured,
+        "verdict_discrete_keys": other_law.verdict,
+        "measured_discrete_keys": other_law.measured,
         "depends_on_costs": one.priced,
         "flips_with": ", ".join(flips),
         "not_judged_with": ", ".join(unknown),
     }
 
 
-def with_settings(finding: Finding, orders: Mapping[str, Finding], flips: Sequence[str]) -> Finding:
+def with_settings(
+    finding: Finding, orders: Mapping[str, Finding], flips: Sequence[str], other_read: Finding | None = None
+) -> Finding:
     """Return a finding that names all settings by which it is decided."""
     if finding.holds is None:
         return finding
     settings = [finding.depends_on] if finding.depends_on else []
     if len({one.holds for one in orders.values()}) > 1:
         settings.append("the order of R: " + ", ".join(f"{order} {one.verdict}" for order, one in orders.items()))
+    if other_read is not None and other_read.holds not in (None, finding.holds):
+        aligned, from_key = (HOLDS, FAILS) if finding.holds else (FAILS, HOLDS)
+        settings.append(f"where a read begins: {aligned} with aligned partitions, {from_key} from the key on")
     if flips:
         as_assumed, otherwise = (HOLDS, FAILS) if finding.holds else (FAILS, HOLDS)
         settings.append(f"the machine: {as_assumed} as assumed, {otherwise} with {', '.join(flips)}")
@@ -165,13 +178,18 @@ def _both(orders: Mapping[str, Finding]) -> Finding:
 
 def _flips(one: Claim, evidence: Evidence, nominal: Finding) -> tuple[list[str], list[str]]:
     """Return the variants of the constants in which the verdict is another, and those in which there is none."""
-    orders = ("sorted", "shuffled") if one.ranked and one.ranks == "both" else (one.ranks if one.ranked else "sorted",)
     flips, unknown = [], []
-    for variant in VARIANTS:
-        findings = {order: _find(one, replace(evidence, ranks=order, variant=variant)) for order in orders}
-        finding = _both(findings) if len(findings) > 1 else next(iter(findings.values()))
+    for variant in MACHINES:
+        finding = _in_variant(one, evidence, variant)
         if finding.holds is None:
             unknown.append(variant.name)
         elif finding.holds != nominal.holds:
             flips.append(variant.name)
     return flips, unknown
+
+
+def _in_variant(one: Claim, evidence: Evidence, variant: Variant) -> Finding:
+    """Return the finding with another machine or setting, in the order of ranks that the paper used, or in both."""
+    orders = ("sorted", "shuffled") if one.ranked and one.ranks == "both" else (one.ranks if one.ranked else "sorted",)
+    findings = {order: _find(one, replace(evidence, ranks=order, variant=variant)) for order in orders}
+    return _both(findings) if len(findings) > 1 else next(iter(findings.values()))

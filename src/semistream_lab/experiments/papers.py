@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from semistream_lab.experiments.point import Law
 
 
 @dataclass(frozen=True)
@@ -14,6 +17,8 @@ class Paper:
     about: str
     first_claim: int
     last_claim: int
+    law: Law = "integral"
+    """How it draws keys: every one of them inverts the integral of 1/x^e."""
 
 
 PAPERS = (
@@ -23,6 +28,8 @@ PAPERS = (
     Paper("Priority queue of frequent pages", "Reading frequent pages on a schedule", 71, 92),
     Paper("P- and OP-CACHEJOIN", "The phases of CACHEJOIN side by side", 93, 108),
 )
+LAWS: Mapping[str, Law] = {paper.name: paper.law for paper in PAPERS}
+"""How each paper draws keys."""
 CLAIM_COUNT = PAPERS[-1].last_claim
 
 

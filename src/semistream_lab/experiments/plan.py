@@ -15,9 +15,9 @@ from semistream.algorithms.meshjoin import PARTS
 from semistream.algorithms.registry import ALGORITHMS, algorithm_named
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
-from semistream_lab.experiments.papers import PAPERS
-from semistream_lab.experiments.point import Point
-from semistream_lab.experiments.variants import VARIANTS, Variant
+from semistream_lab.experiments.papers import LAWS, PAPERS
+from semistream_lab.experiments.point import LAW, Point
+from semistream_lab.experiments.variants import MACHINES, SETTINGS, Variant
 
 _POINT_FIELDS = {f.name for f in fields(Point)}
 _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
@@ -25,6 +25,8 @@ _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
     **dict.fromkeys(("exponent", "arrival_rate", "queues"), float),
 }
 _READ_IN_SEQUENCE = {"meshjoin", "r-meshjoin"}
+_KINDS_WITHOUT_A_LAW = {"generator", "switching"}
+"""They name their law themselves, or draw no keys."""
 _FEWEST_ROWS = 20_000
 _MIN_MEMORY = 1_000_000
 
@@ -66,6 +68,8 @@ class PlannedPoint:
     series: str
     x: float
     point: Point
+    variant: str = ""
+    """What is assumed otherwise than in the experiment, if anything."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ class Plan:
     """The experiment that this one is a panel of, if its plan has panels: one for each choice of further fields."""
 
     def points(self, *, scale: float = 1.0, clock: str = "model", variants: bool = True) -> Iterator[PlannedPoint]:
-        """Yield every run of the experiment, those with other cost constants last."""
+        """Yield every run of the experiment, those of variants last."""
         planned = [
             PlannedPoint(series.label, x, self._point(series, x, ranks, seed, scale, clock))
             for ranks in self.ranks
@@ -102,11 +106,16 @@ class Plan:
             for seed in self.seeds
         ]
         yield from planned
-        if variants and self.vary and clock == "model":
-            for variant in VARIANTS:
-                for one in planned:
-                    if not can_be_priced_again(one.point) and (factors := factors_that_matter(one.point, variant)):
-                        yield replace(one, point=replace(one.point, factors=factors))
+        if not variants or clock != "model":
+            return
+        for variant in MACHINES if self.vary else ():
+            for one in planned:
+                if not can_be_priced_again(one.point) and (factors := factors_that_matter(one.point, variant)):
+                    yield replace(one, point=replace(one.point, factors=factors), variant=variant.name)
+        for variant in SETTINGS if self.paper in LAWS else ():
+            for one in planned:
+                if (other := variant.of(one.point)) != one.point:
+                    yield replace(one, point=other, variant=variant.name)
 
     def _point(self, series: Series, x: float, ranks: str, seed: int, scale: float, clock: str) -> Point:
         settings: dict[str, Any] = {"ranks": ranks, "seed": seed, "clock": clock}
@@ -123,6 +132,10 @@ class Plan:
                 settings[name] = _NUMBER_FIELDS[name](value)
             else:
                 settings[name] = value
+        law = LAWS.get(self.paper, "discrete")
+        generated = settings.get("data", "zipf") == "zipf" and settings.get("kind", "rate") not in _KINDS_WITHOUT_A_LAW
+        if generated and law != "discrete" and clock == "model":
+            options.setdefault(LAW, law)
         settings["parameters"] = tuple(sorted(parameters.items()))
         settings["options"] = tuple(sorted(options.items()))
         return _scaled(Point(**settings), scale)

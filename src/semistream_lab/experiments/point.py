@@ -13,6 +13,11 @@ from semistream.core.costs import CostProfile
 from semistream.core.errors import InvalidSettingError
 
 Scalar = str | int | float | bool | None
+LAW, PARTITIONS = "law", "partitions"
+"""The options that say how keys are drawn, and where a read begins that looks a page up by a key."""
+Law = Literal["discrete", "integral"]
+"""How keys are drawn: by Zipf's law, or by inverting the integral of 1/x^e as the papers do."""
+Partitions = Literal["aligned", "from-key"]
 Row = Mapping[str, Scalar]
 """What a run gave: one flat object."""
 
@@ -55,6 +60,25 @@ class Point:
     def option(self, name: str, default: float = 0.0) -> float:
         """Return an option that is a number."""
         return float(dict(self.options).get(name, default))
+
+    @property
+    def law(self) -> Law:
+        """The law of generated keys."""
+        return "integral" if dict(self.options).get(LAW) == "integral" else "discrete"
+
+    @property
+    def partitions(self) -> Partitions:
+        """What a read for a key brings: the aligned partition that has the key, or as much from the key on."""
+        return "from-key" if dict(self.options).get(PARTITIONS) == "from-key" else "aligned"
+
+    def without_options(self, *names: str) -> Point:
+        """Return the point without some of its options."""
+        return replace(self, options=tuple(option for option in self.options if option[0] not in names))
+
+    def with_option(self, name: str, value: str | float | None) -> Point:
+        """Return the point with another value of an option, or without it."""
+        others = self.without_options(name)
+        return others if value is None else replace(others, options=tuple(sorted([*others.options, (name, value)])))
 
     def to_json(self) -> dict[str, object]:
         """Return the point as an object for JSON."""

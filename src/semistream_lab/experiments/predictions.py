@@ -39,13 +39,13 @@ def predictions(point: Point, row: Row | None = None) -> Mapping[str, float | No
         knobs = rates.parameters_of(point)
     else:
         knobs = {name.removeprefix(_KNOB): float(value or 0) for name, value in row.items() if name.startswith(_KNOB)}
-    situation = Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
+    situation = rates.situation_of(point)
     costs: CostProfile | None = None
     if point.clock == "model":
         costs = varied(profile_named(point.profile), point.factors)
     elif row is not None and all(name in row for name in (*TABLE_SIZES, *(_COST + name for name in _COSTS))):
         row_bytes, page_bytes = (int(row[name] or 0) for name in TABLE_SIZES)
-        situation = Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks, row_bytes, page_bytes)
+        situation = replace(situation, row_bytes=row_bytes, page_bytes=page_bytes)
         measured: dict[str, Any] = {name: float(row[_COST + name] or 0.0) for name in _COSTS}
         costs = replace(NO_COSTS, **measured)
     if costs is None:

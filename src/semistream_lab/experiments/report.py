@@ -14,7 +14,7 @@ from semistream_lab.experiments.demand_grid import GROUP, cells_of
 from semistream_lab.experiments.demand_grid_page import draw_grid, grid_card
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.figures import Picture, draw
-from semistream_lab.experiments.judging import CLAIMS, UNJUDGED, VERDICTS, judge
+from semistream_lab.experiments.judging import CASES, CLAIMS, UNJUDGED, VERDICTS, judge
 from semistream_lab.experiments.papers import CLAIM_COUNT, paper_of
 from semistream_lab.experiments.plan import Plan, PlannedPoint, all_plans
 from semistream_lab.experiments.point import Row
@@ -22,6 +22,7 @@ from semistream_lab.experiments.report_page import ReportPage, Section, ShownFig
 from semistream_lab.experiments.results import FinishedPoints, ResultsFolder
 from semistream_lab.experiments.spark_family import FAMILY_GROUP, family_cells
 from semistream_lab.experiments.spark_family_page import draw_family, family_card
+from semistream_lab.experiments.verdicts_page import verdicts_page
 from semistream_lab.experiments.waiting_room import ROOM_GROUP, room_cells
 from semistream_lab.experiments.waiting_room_page import draw_room, room_card
 
@@ -49,13 +50,14 @@ class Report:
 
 
 def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Report:
-    """Write figures, `claims.json`, `results.json` and the page into a folder of results."""
+    """Write figures, `claims.json`, `verdicts.md`, `results.json` and the page into a folder of results."""
     finished = folder.load()
     plans = {name: _with_seeds_of(plan, folder, finished) for name, plan in all_plans().items()}
     settings = folder.settings
     evidence = Evidence(plans, finished.rows.get, scale=settings.scale, clock=settings.clock)
     verdicts = judged(evidence, progress)
     folder.write_rows("claims.json", verdicts)
+    folder.write("verdicts.md", verdicts_page(verdicts))
     sections, rows, missing = [], [], 0
     asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group not in _WITH_OWN_CARDS]
     cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder) + _family(plans, evidence, folder)
@@ -134,7 +136,7 @@ def judged(evidence: Evidence, progress: Progress | None = None) -> list[Verdict
 
 def _without_judge(number: int) -> Verdict:
     texts = ("experiment", "claim", "expected", "measured")
-    others = ("ranks", "verdict_sorted", "measured_sorted", "verdict_shuffled", "measured_shuffled")
+    others = ("ranks", *(f"{what}_{case}" for case in CASES for what in ("verdict", "measured")))
     return {
         "number": number,
         **dict.fromkeys(texts, ""),
@@ -183,4 +185,5 @@ def _flat(plan: Plan, planned: PlannedPoint, row: Row) -> Mapping[str, Scalar]:
     lists = {name: dict(point.pop(name)) for name in ("factors", "parameters", "options")}
     named = {f"{name[:-1]}_{key}": value for name, values in lists.items() for key, value in values.items()}
     place: dict[str, Scalar] = {"experiment": plan.id, "series": planned.series, "x": planned.x}
+    place["variant"] = planned.variant
     return {**place, **point, **named, **row, "digest": planned.point.digest}

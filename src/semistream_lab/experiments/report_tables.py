@@ -12,8 +12,7 @@ from semistream.core.arrays import Float64Array
 from semistream.core.flat_json import Scalar
 from semistream_lab.experiments.curves import Curve
 from semistream_lab.experiments.plan import Plan
-
-_MARKS = {"holds": "✓", "fails": "✗", "depends": "±", "unjudged": "–"}
+from semistream_lab.experiments.verdicts_page import MARKS
 
 
 def claims_table(verdicts: Sequence[Mapping[str, Scalar]], sections: Collection[str]) -> str:
@@ -38,12 +37,21 @@ def _claim(one: Mapping[str, Scalar], sections: Collection[str]) -> str:
         f"<td>{_text(one['claim'])}{_small(expected)}</td>"
         f"<td>{_text(one['measured'])}{_small(str(one['reason']))}{_small(_settings(one))}</td>"
         f'<td>{_verdict(str(one["verdict"]))}<span class="small">{where}</span></td>'
-        f"<td>{orders or 'any'}</td><td>{_flips(one)}</td></tr>"
+        f"<td>{orders or 'any'}{_otherwise(one)}</td><td>{_flips(one)}</td></tr>"
     )
 
 
 def _settings(one: Mapping[str, Scalar]) -> str:
     return f"Depends on {one['depends_on']}." if one.get("depends_on") else ""
+
+
+def _otherwise(one: Mapping[str, Scalar]) -> str:
+    """Return the verdicts with the other reading of a partition and the other law of keys, where they are others."""
+    return "".join(
+        _small(f"{words}: {one[column]}")
+        for words, column in (("from the key on", "verdict_from_the_key_on"), ("Zipf's law", "verdict_discrete_keys"))
+        if one.get(column) not in (one[f"verdict_{one['ranks'] if one['ranks'] == 'shuffled' else 'sorted'}"], "")
+    )
 
 
 def _flips(one: Mapping[str, Scalar]) -> str:
@@ -131,7 +139,7 @@ def shown(value: float, like: float | None = None) -> str:
 
 
 def _verdict(verdict: str, *, word: bool = True) -> str:
-    mark = _MARKS.get(verdict, "–")
+    mark = MARKS.get(verdict, "–")
     text = f"{mark} {verdict}" if word else mark
     return f'<b class="{escape(verdict)}" title="{escape(verdict)}">{escape(text)}</b>' if verdict else mark
 

@@ -121,10 +121,11 @@ def run_plans(
 
 
 def tasks_of(plans: Iterable[Plan], *, scale: float, clock: str) -> list[Task]:
-    """Return the different points of some experiments, the largest tables first.
+    """Return the different points of some experiments, those of variants last, and the largest tables first.
 
-    So a process that takes one after the other finds the table of the last point still there, and the longest runs are
-    not the last. In real time the series of a figure take turns at each place, since a machine changes within minutes.
+    So a process that takes one after the other finds the table of the last point still there, the longest runs are not
+    the last, and what is interrupted has the experiments themselves. In real time the series of a figure take turns at
+    each place, since a machine changes within minutes.
     """
     tasks: dict[Point, Task] = {}
     for plan in plans:
@@ -134,7 +135,7 @@ def tasks_of(plans: Iterable[Plan], *, scale: float, clock: str) -> list[Task]:
 
 
 def _largest_first(task: Task) -> tuple[float, ...]:
-    return -task.point.master_rows, -task.point.memory_bytes
+    return float(bool(task.planned.variant)), -task.point.master_rows, -task.point.memory_bytes
 
 
 def _turns(task: Task) -> tuple[float | str, ...]:

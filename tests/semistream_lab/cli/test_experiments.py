@@ -13,7 +13,7 @@ from semistream_lab.experiments import report
 from semistream_lab.experiments.plan import parse_plan
 
 SMALL = """
-paper = "HYBRIDJOIN"
+paper = "DEMANDJOIN"
 figure = "Fig 7d"
 title = "Rates"
 says = "More memory, more tuples."
@@ -62,6 +62,16 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
     assert len(flat_objects((out / "results.json").read_text())) == 2
     assert (out / "report.html").is_file()
     assert (out / "figures" / "small.png").is_file()
+
+
+@pytest.mark.usefixtures("_one_experiment")
+def test_one_command_runs_and_reports(tmp_path: Path) -> None:
+    shown = succeed("lab", "run", "small", "--out", tmp_path, "--jobs", "1", "--report")
+    assert "Next:" not in shown
+    assert "claims: 0 holds" in shown
+    page = (tmp_path / "verdicts.md").read_text()
+    assert "**0 claims hold, 0 fail, 0 depend on a setting that no paper prints, 108 are unjudged.**" in page
+    assert len([line for line in page.splitlines() if line.startswith("| ") and line[2].isdigit()]) == 108
 
 
 @pytest.mark.usefixtures("_one_experiment")

@@ -8,16 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semistream.generator import ZipfKeys
-from semistream_lab.cost.key_shares import KeyShares
+from semistream_lab.cost.key_shares import key_shares
+from semistream_lab.cost.situation import Situation
+from semistream_lab.experiments.point import Law
 
 
+@pytest.mark.parametrize("law", ["discrete", "integral"])
 @pytest.mark.parametrize("ranks", ["sorted", "shuffled"])
 @pytest.mark.parametrize("exponent", [0.0, 0.5, 1.0, 1.3])
-def test_shares_of_page_groups_are_those_of_drawn_keys(exponent: float, ranks: str) -> None:
+def test_shares_of_page_groups_are_those_of_drawn_keys(exponent: float, ranks: str, law: Law) -> None:
     rows = 20_000
     bounds = np.append(np.arange(0, rows, 900), rows)
-    shares = KeyShares(rows, exponent, ranks).of_page_groups(bounds)
-    keys = ZipfKeys(rows, exponent, seed=0, ranks=ranks).draw(400_000)  # type: ignore[arg-type]
+    shares = key_shares(Situation(rows, 1, exponent, ranks, law=law)).of_page_groups(bounds)
+    keys = ZipfKeys(rows, exponent, seed=0, ranks=ranks, law=law).draw(400_000)  # type: ignore[arg-type]
     drawn = np.bincount((keys - 1) // 900, minlength=len(shares)) / len(keys)
     assert shares.sum() == pytest.approx(1.0)
     assert np.abs(shares - drawn).max() < 4 * np.sqrt(shares.max() / len(keys))
@@ -34,7 +37,7 @@ def test_shares_of_page_groups_are_those_of_drawn_keys(exponent: float, ranks: s
 def test_what_is_missed_and_what_the_most_frequent_keys_answer_add_up(
     rows: int, exponent: float, ranks: str, cached: int, page_group: int
 ) -> None:
-    shares = KeyShares(rows, exponent, ranks)
+    shares = key_shares(Situation(rows, 1, exponent, ranks))
     chances = np.where(shares.rank_edges[:-1] < cached, 1.0, 0.0)
     held = int((chances * shares.group_sizes).sum())
     bounds = np.append(np.arange(0, rows, page_group), rows)
@@ -44,7 +47,7 @@ def test_what_is_missed_and_what_the_most_frequent_keys_answer_add_up(
 
 
 def test_groups_of_ranks_cover_every_rank_once() -> None:
-    shares = KeyShares(3_000, 1.0, "sorted")
+    shares = key_shares(Situation(3_000, 1, 1.0, "sorted"))
     assert shares.rank_edges[0] == 0
     assert shares.rank_edges[-1] == 3_000
     assert (np.diff(shares.rank_edges) > 0).all()

@@ -11,7 +11,7 @@ from semistream_lab.experiments.point import Point
 from semistream_lab.experiments.results import LabSettings, ResultsFolder
 
 RATES = """
-paper = "HYBRIDJOIN"
+paper = "DEMANDJOIN"
 figure = "Fig 7d"
 title = "Rates & <memory>"
 says = "More memory, more tuples."

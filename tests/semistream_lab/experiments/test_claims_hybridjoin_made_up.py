@@ -14,7 +14,7 @@ from semistream_lab.experiments.claims import comparing
 from semistream_lab.experiments.judging import CLAIMS, Finding
 from semistream_lab.experiments.plan import all_plans
 from semistream_lab.experiments.point import Scalar
-from semistream_lab.experiments.variants import VARIANTS
+from semistream_lab.experiments.variants import MACHINES
 
 H, M, X = "HYBRIDJOIN", "MESHJOIN", "X-HYBRIDJOIN"
 Row = dict[str, Scalar]
@@ -213,7 +213,7 @@ def test_one_counter_example_refutes_a_theorem(number: int, changes: dict[str, S
 
 def test_bounds_are_held_against_other_costs_without_running_again() -> None:
     evidence = made_up(hybrid_theorems=hard())
-    slow_seek = next(variant for variant in VARIANTS if variant.name == "seek doubled")
+    slow_seek = next(variant for variant in MACHINES if variant.name == "seek doubled")
     assumed = CLAIMS[5].judge(evidence)
     assert CLAIMS[5].judge(replace(evidence, variant=slow_seek)).measured != assumed.measured
 

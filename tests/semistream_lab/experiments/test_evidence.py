@@ -14,7 +14,7 @@ from semistream_lab.experiments.judging import ACCOUNTED, CALIBRATED, CLAIMS, Cl
 from semistream_lab.experiments.measuring import kinds
 from semistream_lab.experiments.plan import can_be_priced_again
 from semistream_lab.experiments.point import Point, Row
-from semistream_lab.experiments.variants import VARIANTS
+from semistream_lab.experiments.variants import DISCRETE_KEYS, FROM_THE_KEY_ON, MACHINES, SETTINGS, Variant
 
 SEQUENTIAL = ("inlj", "meshjoin", "r-meshjoin", "ssij", "hybridjoin", "x-hybridjoin", "cachejoin", "cachejoin-pq")
 
@@ -26,7 +26,7 @@ def test_a_run_that_is_priced_again_is_a_run_with_those_costs(algorithm: str) ->
     assert can_be_priced_again(point)
     nominal = kinds.run(point)
     evidence = Evidence({plan.id: plan}, {point.digest: nominal}.get)
-    for variant in VARIANTS:
+    for variant in MACHINES:
         priced = replace(evidence, variant=variant)
         run = kinds.run(replace(point, factors=variant.factors))
         for metric in ("service_rate", "seconds"):
@@ -156,3 +156,39 @@ def test_parts_that_take_turns_are_surer_than_as_many_independent_ones() -> None
     turns = [1.0, 2.0] * 5
     assert half_width_of_parts(turns) < half_width(turns)  # type: ignore[operator]
     assert half_width_of_parts([3.0] * 10) == 0.0
+
+
+def varied_verdict(number: int, variant: Variant) -> tuple[str, str, str]:
+    """Return a claim's verdict, that of a variant, and what it depends on, if the variant alone turns it round."""
+    one = claim_that(lambda e: Finding(e.variant.name != variant.name, f"with {e.variant.name}"))
+    verdict = judge(replace(one, number=number), made_up({}))
+    case = "from_the_key_on" if variant is FROM_THE_KEY_ON else "discrete_keys"
+    return str(verdict["verdict"]), str(verdict[f"verdict_{case}"]), str(verdict["depends_on"])
+
+
+def test_a_claim_that_hangs_on_where_a_read_begins_depends_on_it() -> None:
+    reading = "where a read begins: holds with aligned partitions, fails from the key on"
+    assert varied_verdict(1, FROM_THE_KEY_ON) == ("depends", "fails", reading)
+
+
+def test_the_law_of_the_keys_is_printed_so_another_one_is_only_told() -> None:
+    assert varied_verdict(1, DISCRETE_KEYS) == ("holds", "fails", "")
+
+
+def test_evidence_of_a_variant_is_of_its_own_runs() -> None:
+    plan = replace(small_plan(), paper="HYBRIDJOIN", ranks=("sorted",))
+    rows: dict[str, Row] = {one.point.digest: {"service_rate": len(one.variant)} for one in plan.points()}
+    evidence = Evidence({plan.id: plan}, rows.get)
+    assert evidence.value("small", "HYBRIDJOIN", 1e6) == 0
+    for variant in SETTINGS:
+        other = replace(evidence, variant=variant)
+        assert other.value("small", "HYBRIDJOIN", 1e6) == len(variant.name)
+    from_the_key_on = replace(evidence, variant=FROM_THE_KEY_ON)
+    assert from_the_key_on.value("small", "INLJ", 1e6) == 0  # it reads one page for one key
+
+
+def test_experiments_of_papers_draw_keys_as_the_papers_do_and_our_own_by_zipfs_law() -> None:
+    paper = replace(small_plan(), paper="HYBRIDJOIN")
+    laws = {(one.point.law, one.variant) for one in paper.points() if one.series == "INLJ"}
+    assert laws == {("integral", ""), ("discrete", DISCRETE_KEYS.name)}
+    assert {one.point.law for one in small_plan().points()} == {"discrete"}

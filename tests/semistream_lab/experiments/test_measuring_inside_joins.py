@@ -20,7 +20,7 @@ def small(kind: str, algorithm: str, **more: object) -> Point:
 
 @pytest.mark.parametrize("ranks", ["sorted", "shuffled"])
 def test_page_shares_are_those_of_the_keys_that_are_drawn(ranks: str) -> None:
-    shares = page_shares(60_000, 1.0, ranks, 5, 2)  # type: ignore[arg-type]
+    shares = page_shares(small("page-reads", "hybridjoin", ranks=ranks, seed=5), 2)
     keys = ZipfKeys(60_000, 1.0, seed=5, ranks=ranks).draw(400_000)  # type: ignore[arg-type]
     drawn_shares = np.bincount((keys - 1) // (2 * 68), minlength=len(shares)) / len(keys)
     assert shares.sum() == pytest.approx(1)

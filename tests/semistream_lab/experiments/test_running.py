@@ -181,10 +181,11 @@ def test_repetitions_have_their_own_seeds(tmp_path: Path, measured: list[Point])
     assert len(measured) == 24
 
 
-def test_the_largest_tables_come_first() -> None:
-    tasks = tasks_of([plan_named("hybrid-7d")], scale=1.0, clock="model")
-    sizes = [(task.point.master_rows, task.point.memory_bytes) for task in tasks]
-    assert sizes == sorted(sizes, reverse=True)
+def test_variants_come_last_and_the_largest_tables_first() -> None:
+    tasks = tasks_of([plan_named("hybrid-7c"), plan_named("op-4a")], scale=1.0, clock="model")
+    places = [(not task.planned.variant, task.point.master_rows, task.point.memory_bytes) for task in tasks]
+    assert places == sorted(places, reverse=True)
+    assert not places[-1][0]
 
 
 def test_real_time_is_measured_on_a_file_and_one_point_at_a_time(tmp_path: Path) -> None:

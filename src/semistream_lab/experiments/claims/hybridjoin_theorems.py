@@ -17,7 +17,7 @@ _THEOREMS = "hybrid-theorems"
 
 def _runs(evidence: Evidence, *, with_trickle: bool) -> Iterator[tuple[str, Row]]:
     """Yield the runs on all inputs; what they do does not depend on costs, only what it takes."""
-    unvaried = replace(evidence, variant=AS_ASSUMED)
+    unvaried = replace(evidence, variant=AS_ASSUMED) if evidence.variant.factors else evidence
     for series in evidence.series(_THEOREMS):
         if with_trickle or series != "trickle":
             for x in evidence.xs(_THEOREMS):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, cast
 
 import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.errors import InvalidSettingError
 from semistream.generator import BurstyArrivals, ZipfKeys
-from semistream_lab.experiments.point import Point, Row
+from semistream_lab.experiments.point import Law, Point, Row
 
 _DRAWN_TUPLES = 4_000_000
 _BLOCK_TUPLES = 1 << 20
@@ -35,14 +34,14 @@ def run(point: Point) -> Row:
 
 def _share(point: Point) -> Row:
     """Measure the share of sales that the best-selling products make, `products` being their share of all."""
-    counts = _counts(point.master_rows, point.exponent, _law(point), point.seed)
+    counts = _counts(point.master_rows, point.exponent, point.law, point.seed)
     best = max(1, round(point.option("products") * len(counts)))
     return {"sales_share": float(counts[:best].sum() / counts.sum()), "products": best, "tuples": int(counts.sum())}
 
 
 def _frequency(point: Point) -> Row:
     """Measure how often a product of the option `rank` sells, as the mean over the ranks around it."""
-    counts = _counts(point.master_rows, point.exponent, _law(point), point.seed)
+    counts = _counts(point.master_rows, point.exponent, point.law, point.seed)
     first = int(point.option("rank"))
     last = min(len(counts), max(first, int(first * _BIN_RATIO)))
     if first > last:  # a small table has no such rank
@@ -77,12 +76,8 @@ def hurst_exponent(counts: Float64Array, doublings: int) -> float:
     return float(1 + slope / 2)
 
 
-def _law(point: Point) -> Literal["discrete", "integral"]:
-    return cast(Literal["discrete", "integral"], dict(point.options).get("law", "discrete"))
-
-
 @lru_cache(maxsize=8)
-def _counts(key_count: int, exponent: float, law: Literal["discrete", "integral"], seed: int) -> Int64Array:
+def _counts(key_count: int, exponent: float, law: Law, seed: int) -> Int64Array:
     """Return how often each rank was drawn."""
     keys = ZipfKeys(key_count, exponent, seed=seed, law=law)
     counts = np.zeros(key_count, dtype=np.int64)

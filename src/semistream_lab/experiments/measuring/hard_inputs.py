@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import ConstantArrivals, KeySource, Workload, ZipfKeys
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.read_log import ReadLog, logged
-from semistream_lab.experiments.measuring.shared_options import partitions_of, reads_from_key
 from semistream_lab.experiments.point import Point, Row, Scalar
 
 ALGORITHMS = ("hybridjoin", "meshjoin", "inlj")
@@ -80,7 +79,7 @@ def run(point: Point) -> Row:
         if algorithm == "hybridjoin":
             row.update(_properties(log, layout, stats))
         if algorithm != "inlj":
-            from_key = reads_from_key(replace(point, algorithm=algorithm))
+            from_key = point.partitions == "from-key" and algorithm_named(algorithm).loads_by_key
             each_rows = rates.PAGE_BYTES // rates.ROW_BYTES if from_key else layout.page_group_rows
             row[f"{algorithm}_unreferenced_reads"] = _beyond_half(log, layout, each_rows)
     return row
@@ -123,7 +122,7 @@ def _assembly(point: Point, algorithm: str, clock: ModelClock) -> tuple[Assembly
         clock,
         accounting="papers",
         parameters=parameters,
-        partitions=partitions_of(point),
+        partitions=point.partitions,
     )
     return assembly, log
 
@@ -139,7 +138,7 @@ def _layout(point: Point) -> Layout:
 def _workload(point: Point, name: str, layout: Layout) -> Workload:
     keys: KeySource
     if name == "zipf":
-        keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks)
+        keys = rates.keys_of(point)
     elif name in ("half", "trickle"):
         keys = ZipfKeys(point.master_rows // (2 if name == "half" else 1), 0.0, seed=point.seed)
     elif name in ("blocks", "one by one", "one key"):

@@ -9,7 +9,6 @@ import numpy as np
 from semistream.core.arrays import Float64Array
 from semistream_lab.experiments.measuring.observed import measured, watched
 from semistream_lab.experiments.measuring.read_log import LoggedChoice, ReadLog
-from semistream_lab.experiments.measuring.shared_options import without_options
 from semistream_lab.experiments.point import Point, Row
 
 _FEWEST_READS = 20
@@ -19,7 +18,7 @@ _FEWEST_READS = 20
 def run(point: Point) -> Row:
     """Measure the part of the phases that the options `part` (from 1 on) of `parts` name."""
     parts, part = int(point.option("parts", 10)), int(point.option("part", 1))
-    phases = _phases(without_options(point, "part", "parts"))
+    phases = _phases(point.without_options("part", "parts"))
     if not phases:
         return {"phases": 0, "reads_per_phase": 0.0, "matches_per_read": None}
     return {

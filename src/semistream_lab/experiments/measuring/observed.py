@@ -10,7 +10,6 @@ from semistream.engine.recipe import Recipe, Setting
 from semistream.policies.contract import PageChoice
 from semistream.store.contract import MasterStore
 from semistream_lab.experiments.measuring import rates
-from semistream_lab.experiments.measuring.shared_options import partitions_of
 from semistream_lab.experiments.point import Point
 from semistream_lab.measurement import Measurement, measure
 
@@ -38,5 +37,5 @@ def measured(point: Point, recipe: Recipe, *, store: MasterStore | None = None, 
         accounting="papers",
         seed=point.seed,
         parameters=rates.parameters_of(point),
-        partitions=partitions_of(point),
+        partitions=point.partitions,
     )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
+from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array, Int64Array
-from semistream.generator import ZipfKeys
 from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.policies.page_choice import DueFrequent
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.observed import measured, watched
 from semistream_lab.experiments.measuring.read_log import LoggedChoice, ReadLog
-from semistream_lab.experiments.measuring.shared_options import reads_from_key
 from semistream_lab.experiments.point import Point, Row, Scalar
 
 FREQUENT = 2.0
@@ -70,22 +68,20 @@ def run(point: Point) -> Row:
     result = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
     stats = result.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
-    from_key = reads_from_key(point)
+    from_key = point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key
     each = 1 if from_key else pages_per_read
-    shares = page_shares(point.master_rows, point.exponent, point.ranks, point.seed, each)
+    shares = page_shares(point, each)
     if from_key:
         shares = shares_from_each(shares, pages_per_read)
     return {**rates.row_of(result), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
 
 
 @lru_cache(maxsize=4)
-def page_shares(
-    master_rows: int, exponent: float, ranks: Literal["sorted", "shuffled"], seed: int, pages_per_read: int
-) -> Float64Array:
+def page_shares(point: Point, pages_per_read: int) -> Float64Array:
     """Return the share of the stream that asks for each page group."""
-    keys = ZipfKeys(master_rows, exponent, seed=seed, ranks=ranks)
+    keys = rates.keys_of(point)
     rows_per_page_group = pages_per_read * (rates.PAGE_BYTES // rates.ROW_BYTES)
-    page_groups = (keys.keys_of(np.arange(1, master_rows + 1, dtype=np.int64)) - 1) // rows_per_page_group
+    page_groups = (keys.keys_of(np.arange(1, point.master_rows + 1, dtype=np.int64)) - 1) // rows_per_page_group
     return np.bincount(page_groups, weights=keys.probabilities()).astype(np.float64)
 
 

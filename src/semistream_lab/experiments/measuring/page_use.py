@@ -10,7 +10,6 @@ from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.read_log import logged
-from semistream_lab.experiments.measuring.shared_options import partitions_of, reads_from_key, without_options
 from semistream_lab.experiments.point import Point, Row
 from semistream_lab.measurement import measure
 
@@ -19,7 +18,7 @@ def run(point: Point) -> Row:
     """Measure the part of the table that the options `part` (from 1 on) of `parts` name."""
     parts = int(point.option("parts", 16))
     part = int(point.option("part", 1))
-    reads, answered = _along(without_options(point, "part", "parts"))
+    reads, answered = _along(point.without_options("part", "parts"))
     owner = np.arange(len(reads)) * parts // len(reads)
     mine = owner == part - 1
     tuples = int(answered.sum())
@@ -51,12 +50,12 @@ def _along(point: Point) -> tuple[Int64Array, Float64Array]:
         profile=rates.costs_of(point),
         accounting="papers",
         seed=point.seed,
-        partitions=partitions_of(point),
+        partitions=point.partitions,
     )
     stats = measured.stats
     pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
     pages = -(-point.master_rows // (rates.PAGE_BYTES // rates.ROW_BYTES))
-    if reads_from_key(point):
+    if point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key:
         log.page_groups = [page // pages_per_read for page in log.page_groups]
     reads, answered = log.by_page_group(-(-pages // pages_per_read))
     return reads, answered.astype(np.float64)

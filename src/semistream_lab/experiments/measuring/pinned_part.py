@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from semistream_lab.experiments.measuring import service_rates
-from semistream_lab.experiments.measuring.shared_options import without_options
 from semistream_lab.experiments.point import Point, Row
 
 
 def run(point: Point) -> Row:
     """Measure a steady run, and say what the pinned part serves in as many iterations as the option says."""
-    row = service_rates.run(replace(without_options(point, "iterations"), kind="rate"))
+    row = service_rates.run(replace(point.without_options("iterations"), kind="rate"))
     hits, iterations = row["cache_hits"], row["iterations"]
     assert isinstance(hits, int)
     assert isinstance(iterations, int)

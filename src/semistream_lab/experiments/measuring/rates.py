@@ -19,7 +19,6 @@ from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 from semistream_lab.cost import Situation, tuned_parameters
 from semistream_lab.experiments.confidence import half_width_of_parts
-from semistream_lab.experiments.measuring.shared_options import partitions_of
 from semistream_lab.experiments.point import Point, Row, Scalar, varied
 from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
 
@@ -42,7 +41,7 @@ def assembly_of(point: Point, clock: ModelClock) -> Assembly:
         accounting="papers",
         seed=point.seed,
         parameters=parameters_of(point),
-        partitions=partitions_of(point),
+        partitions=point.partitions,
     )
 
 
@@ -62,7 +61,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         parameters=parameters,
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
-        partitions=partitions_of(point),
+        partitions=point.partitions,
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 
@@ -74,9 +73,14 @@ def table(rows: int) -> MasterStore:
     return MemoryStore(keys, "key", rows_per_page=PAGE_BYTES // ROW_BYTES, row_bytes=ROW_BYTES)
 
 
+def keys_of(point: Point) -> ZipfKeys:
+    """Return the keys of a point's stream."""
+    return ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks, law=point.law)
+
+
 def workload(point: Point) -> Workload:
     """Return the stream of a point."""
-    keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks)
+    keys = keys_of(point)
     arrivals = PoissonArrivals(point.arrival_rate, seed=point.seed) if point.arrival_rate else None
     return Workload(keys, arrivals)
 
@@ -96,7 +100,7 @@ def parameters_of(point: Point) -> dict[str, float]:
 
 def situation_of(point: Point) -> Situation:
     """Return the case of a point as the cost models see it."""
-    return Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks)
+    return Situation(point.master_rows, point.memory_bytes, point.exponent, point.ranks, law=point.law)
 
 
 def row_of(measured: Measurement) -> dict[str, Scalar]:

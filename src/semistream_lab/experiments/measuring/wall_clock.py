@@ -15,12 +15,11 @@ import pyarrow as pa
 from semistream.algorithms.registry import algorithm_named
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.engine.recipe import Recipe
-from semistream.generator import Workload, ZipfKeys
+from semistream.generator import Workload
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.engine_times import EngineTimes, can_be_timed
 from semistream_lab.experiments.measuring import rates
-from semistream_lab.experiments.measuring.shared_options import partitions_of
 from semistream_lab.experiments.point import Point, Row, Scalar
 from semistream_lab.experiments.predictions import TABLE_SIZES, cost_columns
 from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
@@ -46,7 +45,7 @@ def run(point: Point, tables: Path) -> Row:
     if point.data != "zipf" or point.kind != "rate" or point.arrival_rate:
         raise InvalidSettingError("Real time is measured with saturated streams of generated keys: leave the rest out.")
     store, direct = _opened(tables / str(point.master_rows))
-    keys = ZipfKeys(point.master_rows, point.exponent, seed=point.seed, ranks=point.ranks).draw(_DRAWN_KEYS)
+    keys = rates.keys_of(point).draw(_DRAWN_KEYS)
     parameters = rates.parameters_of(point)
     recipe = algorithm_named(point.algorithm)
     times = _engine_times(recipe, store, RepeatedKeys.of(keys), point, parameters) if point.option("timed", 1) else None
@@ -63,7 +62,7 @@ def run(point: Point, tables: Path) -> Row:
         parameters=parameters,
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
-        partitions=partitions_of(point),
+        partitions=point.partitions,
         progress=timed.after_round,
     )
     return {
