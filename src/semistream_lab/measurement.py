@@ -48,6 +48,7 @@ class Measurement:
     """The service rate in each of up to ten equal parts of the measured time."""
     cache_tuples: int = 0
     """How many master tuples the cache may hold."""
+    pages_per_read: int = 0
 
     @property
     def service_rate(self) -> float:
@@ -144,6 +145,7 @@ def measure(
         operations=clock.model.operations.since(operations) if clock.model is not None and operations else None,
         part_rates=_part_rates(moments),
         cache_tuples=assembly.sizes.cache_tuples,
+        pages_per_read=assembly.sizes.pages_per_read,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import ConstantArrivals, KeySource, Workload, ZipfKeys
 from semistream_lab.experiments.measuring import rates
 from semistream_lab.experiments.measuring.read_log import ReadLog, logged
-from semistream_lab.experiments.point import Point, Row, Scalar
+from semistream_lab.experiments.point import PARTITIONS, Point, Row, Scalar
 
 ALGORITHMS = ("hybridjoin", "meshjoin", "inlj")
 _LOOKED_UP_TUPLES = 2_000
@@ -68,7 +68,7 @@ def run(point: Point) -> Row:
     """Run the three on the input that the option `input` names, for as many queues as the point says."""
     name = str(dict(point.options).get("input", "zipf"))
     row: dict[str, Scalar] = {}
-    layout = _layout(point)
+    layout = _layout(point.without_options(PARTITIONS))
     for algorithm in ALGORITHMS:
         if name == "trickle" and algorithm == "meshjoin":
             continue  # it would wait for the stream
@@ -79,8 +79,8 @@ def run(point: Point) -> Row:
         if algorithm == "hybridjoin":
             row.update(_properties(log, layout, stats))
         if algorithm != "inlj":
-            from_key = point.partitions == "from-key" and algorithm_named(algorithm).loads_by_key
-            each_rows = rates.PAGE_BYTES // rates.ROW_BYTES if from_key else layout.page_group_rows
+            alone = replace(point, algorithm=algorithm)
+            each_rows = rates.page_rows_of(alone) if rates.reads_from_key(alone) else layout.page_group_rows
             row[f"{algorithm}_unreferenced_reads"] = _beyond_half(log, layout, each_rows)
     return row
 
@@ -108,7 +108,7 @@ def _beyond_half(log: ReadLog, layout: Layout, each_rows: int) -> int:
 
 def _assembly(point: Point, algorithm: str, clock: ModelClock) -> tuple[Assembly, ReadLog]:
     recipe, log = logged(algorithm_named(algorithm))
-    store = rates.table(point.master_rows)
+    store = rates.table_of(replace(point, algorithm=algorithm))
     parameters = {}
     if algorithm == "meshjoin":
         reference = Assembly(
@@ -131,8 +131,7 @@ def _layout(point: Point) -> Layout:
     assembly, _ = _assembly(point, "hybridjoin", ModelClock(rates.costs_of(point)))
     pages = assembly.sizes.pages_per_read
     rows = pages * (rates.PAGE_BYTES // rates.ROW_BYTES)
-    page_groups = sum(1 for _ in assembly.reader.page_groups.disjoint())
-    return Layout(point.master_rows, rows, page_groups, assembly.sizes.waiting_slots)
+    return Layout(point.master_rows, rows, assembly.reader.page_group_count, assembly.sizes.waiting_slots)
 
 
 def _workload(point: Point, name: str, layout: Layout) -> Workload:

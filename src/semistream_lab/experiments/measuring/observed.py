@@ -28,7 +28,7 @@ def measured(point: Point, recipe: Recipe, *, store: MasterStore | None = None, 
     """Measure a point with this recipe on the model clock, or the wall clock, on the usual table or a given one."""
     return measure(
         recipe,
-        store or rates.table(point.master_rows),
+        store or rates.table_of(point),
         rates.workload(point),
         memory=point.memory_bytes,
         tuples=max(1, point.tuples),

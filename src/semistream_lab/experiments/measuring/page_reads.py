@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from semistream.algorithms.registry import algorithm_named
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.policies.contract import Moment, PageChoice, Queue
 from semistream.policies.page_choice import DueFrequent
@@ -66,13 +65,11 @@ def run(point: Point) -> Row:
     """Measure a point."""
     log = ScheduleLog()
     result = measured(point, watched(point, lambda inside: _LoggedReads(inside, log)))
-    stats = result.stats
-    pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
-    from_key = point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key
-    each = 1 if from_key else pages_per_read
-    shares = page_shares(point, each)
-    if from_key:
-        shares = shares_from_each(shares, pages_per_read)
+    pages_per_read = result.pages_per_read
+    if rates.reads_from_key(point):
+        shares = shares_from_each(page_shares(point, 1), pages_per_read)
+    else:
+        shares = page_shares(point, pages_per_read)
     return {**rates.row_of(result), **_counts(log, shares), **_linearity(log, shares), **_entries(log, shares)}
 
 
@@ -80,7 +77,7 @@ def run(point: Point) -> Row:
 def page_shares(point: Point, pages_per_read: int) -> Float64Array:
     """Return the share of the stream that asks for each page group."""
     keys = rates.keys_of(point)
-    rows_per_page_group = pages_per_read * (rates.PAGE_BYTES // rates.ROW_BYTES)
+    rows_per_page_group = pages_per_read * rates.page_rows_of(point)
     page_groups = (keys.keys_of(np.arange(1, point.master_rows + 1, dtype=np.int64)) - 1) // rows_per_page_group
     return np.bincount(page_groups, weights=keys.probabilities()).astype(np.float64)
 

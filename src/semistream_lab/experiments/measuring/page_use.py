@@ -42,7 +42,7 @@ def _along(point: Point) -> tuple[Int64Array, Float64Array]:
     recipe, log = logged(algorithm_named(point.algorithm))
     measured = measure(
         recipe,
-        rates.table(point.master_rows),
+        rates.table_of(point),
         rates.workload(point),
         memory=point.memory_bytes,
         tuples=max(1, point.tuples),
@@ -52,10 +52,9 @@ def _along(point: Point) -> tuple[Int64Array, Float64Array]:
         seed=point.seed,
         partitions=point.partitions,
     )
-    stats = measured.stats
-    pages_per_read = round(stats.page_reads / max(1, stats.read_requests))
-    pages = -(-point.master_rows // (rates.PAGE_BYTES // rates.ROW_BYTES))
-    if point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key:
+    pages_per_read = measured.pages_per_read
+    pages = -(-point.master_rows // rates.page_rows_of(point))
+    if rates.reads_from_key(point):
         log.page_groups = [page // pages_per_read for page in log.page_groups]
     reads, answered = log.by_page_group(-(-pages // pages_per_read))
     return reads, answered.astype(np.float64)

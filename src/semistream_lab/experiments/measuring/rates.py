@@ -28,14 +28,14 @@ PAGE_BYTES = 8192
 
 def run(point: Point) -> Row:
     """Measure a point on generated keys on the model clock, on a table in memory."""
-    return measured_row(point, table(point.master_rows), workload(point))
+    return measured_row(point, table_of(point), workload(point))
 
 
 def assembly_of(point: Point, clock: ModelClock) -> Assembly:
     """Return the join of a point on generated keys, its memory counted as the papers do."""
     return Assembly(
         algorithm_named(point.algorithm),
-        table(point.master_rows),
+        table_of(point),
         MemoryBudget(point.memory_bytes),
         clock,
         accounting="papers",
@@ -66,11 +66,30 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 
 
+def table_of(point: Point) -> MasterStore:
+    """Return the master table of a point on generated keys."""
+    return table(point.master_rows, page_rows_of(point))
+
+
+def page_rows_of(point: Point) -> int:
+    """Return the rows of a page: as many as fill one of the papers' size, or what the option `page_rows` says.
+
+    Where reads begin at keys a page has one row, so that a read begins at the very row: how many pages it brings
+    decides much there (docs/decisions/042-two-readings-of-a-partition.md).
+    """
+    return int(point.option("page_rows", 1 if reads_from_key(point) else PAGE_BYTES // ROW_BYTES))
+
+
+def reads_from_key(point: Point) -> bool:
+    """Say whether the reads of a point begin at keys: it asks for that, and its algorithm loads pages by keys."""
+    return point.partitions == "from-key" and algorithm_named(point.algorithm).loads_by_key
+
+
 @lru_cache(maxsize=2)
-def table(rows: int) -> MasterStore:
-    """Return a master table of keys 1 to `rows`, in pages of the papers' size."""
+def table(rows: int, page_rows: int = PAGE_BYTES // ROW_BYTES) -> MasterStore:
+    """Return a master table of keys 1 to `rows`, in pages of the papers' size or of so many rows."""
     keys = pa.table({"key": np.arange(1, rows + 1, dtype=np.int64)})
-    return MemoryStore(keys, "key", rows_per_page=PAGE_BYTES // ROW_BYTES, row_bytes=ROW_BYTES)
+    return MemoryStore(keys, "key", rows_per_page=page_rows, row_bytes=ROW_BYTES)
 
 
 def keys_of(point: Point) -> ZipfKeys:
