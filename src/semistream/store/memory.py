@@ -133,4 +133,4 @@ def _page_starts(codes: Int64Array, rows_per_page: int) -> Int64Array:
     """Return where pages start, and the row count: every `rows_per_page` rows, moved back so as not to part a code."""
     starts = np.arange(0, len(codes), rows_per_page, dtype=np.int64)
     starts = np.searchsorted(codes, codes[starts], side="left").astype(np.int64)
-    return np.append(np.unique(starts), len(codes))
+    return np.append(starts[np.diff(starts, prepend=-1) > 0], len(codes))

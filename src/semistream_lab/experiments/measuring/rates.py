@@ -75,7 +75,7 @@ def page_rows_of(point: Point) -> int:
     """Return the rows of a page: as many as fill one of the papers' size, or what the option `page_rows` says.
 
     Where reads begin at keys a page has one row, so that a read begins at the very row: how many pages it brings
-    decides much there (docs/decisions/042-two-readings-of-a-partition.md).
+    decides much there (docs/decisions/042-where-a-read-begins.md).
     """
     return int(point.option("page_rows", 1 if reads_from_key(point) else PAGE_BYTES // ROW_BYTES))
 
