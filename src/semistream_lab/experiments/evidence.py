@@ -71,6 +71,8 @@ class Evidence:
         planned = self._planned(plan).get((series, x))
         if not planned:
             raise NotMeasuredError(f"{experiment} has no series {series!r} at {x:g}")
+        if self.variant.factors:  # what cannot be priced again has been run with the first seed only
+            planned = [one for one in planned if can_be_priced_again(one.point) or one.point.seed == plan.seeds[0]]
         return [self._row(plan, one, with_models=with_models) for one in planned]
 
     def _plan(self, experiment: str) -> Plan:

@@ -85,7 +85,7 @@ class Plan:
     ranks: tuple[str, ...] = ("sorted",)
     seeds: tuple[int, ...] = (0,)
     vary: bool = False
-    """Points that cannot be priced again are run with each constant halved and doubled, too."""
+    """Points that cannot be priced again are run with each constant halved and doubled, too, with the first seed."""
     predict: bool = False
     """The cost models' rates are given beside the measured ones."""
     chart: str = "lines"
@@ -105,7 +105,12 @@ class Plan:
         if variants and self.vary and clock == "model":
             for variant in VARIANTS:
                 for one in planned:
-                    if not can_be_priced_again(one.point) and (factors := factors_that_matter(one.point, variant)):
+                    repeats = one.point.seed != self.seeds[0]
+                    if (
+                        not repeats
+                        and not can_be_priced_again(one.point)
+                        and (factors := factors_that_matter(one.point, variant))
+                    ):
                         yield replace(one, point=replace(one.point, factors=factors))
 
     def _point(self, series: Series, x: float, ranks: str, seed: int, scale: float, clock: str) -> Point:
