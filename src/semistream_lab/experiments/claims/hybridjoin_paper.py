@@ -21,7 +21,7 @@ from semistream_lab.experiments.claims.comparing import (
     rises,
 )
 from semistream_lab.experiments.claims.other_settings import worded
-from semistream_lab.experiments.claims.tolerances import CLOSE, NOISE
+from semistream_lab.experiments.claims.tolerances import CLOSE, COUNTED, GROWTH, NOISE
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.judging import CALIBRATED, Finding, claim
 from semistream_lab.experiments.predictions import PREDICTED, PRINTED
@@ -40,7 +40,7 @@ _FAR_BELOW = 0.5
 )
 def use_falls_along_the_table(evidence: Evidence) -> Finding:
     uses = evidence.curve("hybrid-3", _H)
-    holds = rises(uses[::-1], 0.02) and uses[0] > 1.1 * uses[-1]
+    holds = rises(uses[::-1], COUNTED) and uses[0] > 1.1 * uses[-1]
     measured = (
         f"{uses[0]:.3f} matches a page in the first sixteenth, {uses[1]:.4f} in the second, {uses[-1]:.4f} in the last"
     )
@@ -169,7 +169,7 @@ def best_at_every_skew(evidence: Evidence) -> Finding:
 def gain_grows_with_skew(evidence: Evidence) -> Finding:
     xs = evidence.xs("hybrid-7e")
     gains = [lead(evidence, "hybrid-7e", _H, where=[x]).min_ratio for x in xs]
-    holds = rises(gains, NOISE) and gains[-1] >= 1.05 * gains[0]
+    holds = rises(gains, NOISE) and gains[-1] >= (1 + GROWTH) * gains[0]
     first, last = (per_read(evidence, "hybrid-7e", _H, x)[0] for x in (xs[0], xs[-1]))
     reason = (
         f"A read answers {first:.0f} tuples at exponent 0 and {last:.0f} at 1. No part of R is unused: even the "

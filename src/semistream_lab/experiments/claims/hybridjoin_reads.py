@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from semistream_lab.experiments.claims.comparing import costs_of, decided, listed, per_read, planned, slope
-from semistream_lab.experiments.claims.tolerances import CLOSE, PROPORTIONAL
+from semistream_lab.experiments.claims.tolerances import CLOSE, PRINTED_CONSTANT, PROPORTIONAL
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import ACCOUNTED, Finding, claim
 from semistream_lab.experiments.measuring.rates import PAGE_BYTES, ROW_BYTES
@@ -153,7 +153,7 @@ def k_is_as_printed(evidence: Evidence) -> Finding:
     ks = [_k(evidence, "hybrid-6", x) for x in xs]
     usual = min(range(len(xs)), key=lambda index: abs(xs[index] - 850 * ROW_BYTES))
     nearest = min(range(len(xs)), key=lambda index: abs(ks[index] - _PAPERS_K))
-    holds = abs(ks[usual] / _PAPERS_K - 1) <= 0.1
+    holds = abs(ks[usual] / _PAPERS_K - 1) <= PRINTED_CONSTANT
     reason = (
         f"k is no constant: it goes from {max(ks):.2f} to {min(ks):.2f} over the size of a read, which the "
         f"paper does not print, and comes nearest to 1.36 at {xs[nearest] / 1e3:,.0f} kB ({ks[nearest]:.2f})."
@@ -162,7 +162,7 @@ def k_is_as_printed(evidence: Evidence) -> Finding:
         f"the size of a read: k is {ks[usual]:.2f} at {xs[usual] / 1e3:,.0f} kB and {ks[nearest]:.2f} at "
         f"{xs[nearest] / 1e3:,.0f} kB"
     )
-    turns = not holds and abs(ks[nearest] / _PAPERS_K - 1) <= 0.1
+    turns = not holds and abs(ks[nearest] / _PAPERS_K - 1) <= PRINTED_CONSTANT
     return decided(holds, f"k = {ks[usual]:.2f}", reason, depends_on if turns else "")
 
 

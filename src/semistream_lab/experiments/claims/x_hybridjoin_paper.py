@@ -19,7 +19,7 @@ from semistream_lab.experiments.claims.comparing import (
     undecided,
 )
 from semistream_lab.experiments.claims.other_settings import worded
-from semistream_lab.experiments.claims.tolerances import NOISE
+from semistream_lab.experiments.claims.tolerances import GROWTH, NOISE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
 
@@ -206,7 +206,7 @@ def _what_pinning_does(evidence: Evidence, *exponents: float) -> str:
 )
 def gain_grows_with_skew(evidence: Evidence) -> Finding:
     gains = _gains(evidence, 0, 1)
-    holds = rises(gains, NOISE) and gains[-1] >= 1.05 * gains[0]
+    holds = rises(gains, NOISE) and gains[-1] >= (1 + GROWTH) * gains[0]
     reason = _what_pinning_does(evidence, 0.0, 1.0)
     return decided(holds, f"{listed(gains)} times the best rival", reason)
 

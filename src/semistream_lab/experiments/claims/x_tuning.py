@@ -18,7 +18,7 @@ from semistream_lab.experiments.claims.comparing import (
     place,
     rises,
 )
-from semistream_lab.experiments.claims.tolerances import CLOSE, NOISE, SMALL_DEVIATION, TIE
+from semistream_lab.experiments.claims.tolerances import CLOSE, COUNTED, NOISE, SMALL_DEVIATION, TIE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
 from semistream_lab.experiments.predictions import PREDICTED, PRINTED
@@ -238,6 +238,6 @@ def _worst(evidence: Evidence, series: list[str], column: str) -> Float64Array:
 )
 def match_probability_falls(evidence: Evidence) -> Finding:
     matching = evidence.curve("x-5", _H)
-    holds = rises(matching[::-1], 0.02) and matching[0] > 1.1 * matching[-1]
+    holds = rises(matching[::-1], COUNTED) and matching[0] > 1.1 * matching[-1]
     reason = "Where R is not stored in order of use, hot tuples are spread over all page groups."
     return decided(holds, f"{listed(matching[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)
