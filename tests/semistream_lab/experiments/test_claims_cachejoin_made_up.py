@@ -82,7 +82,7 @@ def test_what_decides_otherwise_with_own_bandwidth_depends_on_it() -> None:
     reading = verdict(101, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))
     for finding in (wide, reading, verdict(102, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))):
         assert finding.verdict == "depends"
-        expected = "whether two connections share the disk's bandwidth: fails if they do, holds if each has its own"
+        expected = "whether two connections share the disk's bandwidth: fails if they do, holds if each has a bandwidth of its own"
         assert finding.depends_on == expected
     assert "1.10 times" in wide.measured
     assert "1.60 times" in wide.measured
@@ -92,7 +92,7 @@ def test_what_decides_otherwise_with_own_bandwidth_depends_on_it() -> None:
 def test_what_decides_otherwise_on_the_machine_of_the_axis_depends_on_the_processor() -> None:
     finding = verdict(94, op_4a=ahead(P, 1.1), op_6a_slow_processor=ahead(P, 0.9))
     assert finding.verdict == "depends"
-    assert finding.depends_on.startswith("the processor: holds as assumed, fails with one 28 times as slow")
+    assert finding.depends_on.startswith("the processor: holds as assumed, fails with a processor 28 times as slow")
     undecided = verdict(94, op_4a=ahead(P, 1.005), op_6a_slow_processor=ahead(P, 0.9))
     assert (undecided.holds, undecided.depends_on) == (None, "")
 

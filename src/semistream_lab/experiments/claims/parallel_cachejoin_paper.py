@@ -28,7 +28,7 @@ def slow_processor(experiment: str) -> OtherSetting:
         f"{experiment}-slow-processor",
         "the processor",
         "as assumed",
-        "with one 28 times as slow (13,200 tuples/s in Figure 3)",
+        "with a processor 28 times as slow (13,200 tuples/s in Figure 3)",
     )
 
 
@@ -37,7 +37,7 @@ def _own_bandwidth(experiment: str) -> OtherSetting:
         f"{experiment}-connections",
         "whether two connections share the disk's bandwidth",
         "if they do",
-        "if each has its own",
+        "if each has a bandwidth of its own",
     )
 
 
