@@ -82,8 +82,10 @@ def test_what_decides_otherwise_with_own_bandwidth_depends_on_it() -> None:
     reading = verdict(101, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))
     for finding in (wide, reading, verdict(102, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))):
         assert finding.verdict == "depends"
-        expected = "whether two connections share the disk's bandwidth: fails if they do, holds if each has a bandwidth of its own"
-        assert finding.depends_on == expected
+        assert finding.depends_on == (
+            "whether two connections share the disk's bandwidth: fails if they do, holds if each has a bandwidth of its "
+            "own"
+        )
     assert "1.10 times" in wide.measured
     assert "1.60 times" in wide.measured
     assert verdict(99, op_6b=ahead(OP, 1.6), op_6b_connections=ahead(OP, 1.9)).verdict == "holds"
