@@ -83,8 +83,8 @@ def test_what_decides_otherwise_with_own_bandwidth_depends_on_it() -> None:
     for finding in (wide, reading, verdict(102, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))):
         assert finding.verdict == "depends"
         assert finding.depends_on == (
-            "whether two connections share the disk's bandwidth: fails if they do, holds if each has a bandwidth of its "
-            "own"
+            "whether two connections share the disk's bandwidth: "
+            "fails if they do, holds if each has a bandwidth of its own"
         )
     assert "1.10 times" in wide.measured
     assert "1.60 times" in wide.measured

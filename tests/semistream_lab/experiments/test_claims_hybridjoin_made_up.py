@@ -148,8 +148,7 @@ def test_processing_times_are_compared_with_their_cause() -> None:
     def stays(hybrid: float, hybrid_at_2000: float) -> Numbers:
         waits = {"125/s": hybrid, "500/s": hybrid, "2,000/s": hybrid_at_2000}
         return columns(
-            mean_wait_seconds=lambda series, _: 200.0 if series.startswith(M) else waits[series.split(", ")[1]],
-            busy_share=lambda *_: 0.1,  # so that MESHJOIN works for 20 of its 200 seconds
+            processing_seconds=lambda series, _: 20.0 if series.startswith(M) else waits[series.split(", ")[1]]
         )
 
     assert verdict(14, hybrid_7a_rates=stays(8.0, 8.0)).holds is True
@@ -163,9 +162,7 @@ def test_processing_times_are_compared_with_their_cause() -> None:
 
 def test_a_full_queue_is_named_beside_the_arrival_rates() -> None:
     times = {"INLJ": 0.006, M: 20.0, H: 30.0}
-    slow = columns(
-        mean_wait_seconds=lambda series, _: 20.0 if series.startswith(M) else 30.0, busy_share=lambda *_: 1.0
-    )
+    slow = columns(processing_seconds=lambda series, _: 20.0 if series.startswith(M) else 30.0)
     full = columns(mean_wait_seconds=lambda series, _: times[series])
     assert "In a full queue the factor is 1.50 to 1.50" in verdict(14, hybrid_7a_rates=slow, hybrid_7a=full).reason
     assert "has not been run" in verdict(14, hybrid_7a_rates=slow).reason

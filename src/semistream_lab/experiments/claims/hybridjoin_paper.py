@@ -90,10 +90,8 @@ def processing_time_is_far_below(evidence: Evidence) -> Finding:
 
 
 def _processing_ratios(evidence: Evidence, rate: str) -> Float64Array:
-    """Return HYBRIDJOIN's processing time as a share of MESHJOIN's, which does not work while the stream is slow."""
-    mesh = evidence.curve("hybrid-7a-rates", f"{_M}, {rate}")
-    working = evidence.curve("hybrid-7a-rates", f"{_M}, {rate}", "busy_share")
-    return evidence.curve("hybrid-7a-rates", f"{_H}, {rate}") / (mesh * working)
+    """Return HYBRIDJOIN's processing time as a share of MESHJOIN's."""
+    return evidence.curve("hybrid-7a-rates", f"{_H}, {rate}") / evidence.curve("hybrid-7a-rates", f"{_M}, {rate}")
 
 
 def _in_a_full_queue(evidence: Evidence) -> str:
