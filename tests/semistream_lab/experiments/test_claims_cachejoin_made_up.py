@@ -97,6 +97,7 @@ def test_what_decides_otherwise_on_the_machine_of_the_axis_depends_on_the_proces
     assert finding.depends_on.startswith("the processor: holds as assumed, fails with a processor 28 times as slow")
     undecided = verdict(94, op_4a=ahead(P, 1.005), op_6a_slow_processor=ahead(P, 0.9))
     assert (undecided.holds, undecided.depends_on) == (None, "")
+    assert "not run with a processor 28 times as slow" in verdict(94, op_4a=ahead(P, 1.1)).measured
 
 
 def test_other_settings_are_not_asked_for_with_other_constants() -> None:
