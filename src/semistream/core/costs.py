@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from semistream.core.errors import InvalidSettingError
 
@@ -16,6 +17,8 @@ class Operations:
     continuations: float = 0
     """Requests that continue where the one before ended."""
     bytes_read: float = 0
+    """Bytes that came one after the other; where each request has a bandwidth of its own, of those that came side by
+    side only the bytes of one are counted."""
     probes: float = 0
     outputs: float = 0
     removals: float = 0
@@ -47,7 +50,7 @@ class CostProfile:
     request_seconds: float
     """Latency of one request that continues where the one before ended."""
     bytes_per_second: float
-    """Bandwidth, shared by all requests in flight."""
+    """Bandwidth of all requests in flight together, or of each of them."""
     probe_seconds: float  # c_H
     output_seconds: float  # c_O
     remove_seconds: float  # c_E
@@ -57,6 +60,9 @@ class CostProfile:
     hand_over_seconds: float  # c_AI
     max_in_flight: int = 1
     """How many requests can be under way at one time, so that their latencies overlap."""
+    shares_bandwidth: bool = True
+    """Whether requests in flight share the bandwidth; if not, each has all of it, as if it came from a disk of its own.
+    Only reads of the join are charged so; plans of reads that are made by cost take the bandwidth as shared."""
     round_seconds: float = 0.0
     """What a round of the loop takes beside its operations: calls between its parts, book-keeping. For predictions of
     real time only; the papers have no such cost, and the model clock does not charge it."""
@@ -110,7 +116,11 @@ PAPERS = CostProfile(
 )
 """Stands for the papers' machine; why these values: docs/decisions/003-the-papers-machine.md."""
 
-_TODAY_CPU = {
+PAPERS_CONNECTIONS = replace(PAPERS, name="papers-connections", shares_bandwidth=False)
+"""The same machine if each of two connections brings its bytes as fast as one alone; why:
+docs/decisions/041-own-machines.md."""
+
+_TODAY_CPU: dict[str, Any] = {
     "probe_seconds": 15e-9,
     "output_seconds": 25e-9,
     "remove_seconds": 5e-9,
@@ -119,6 +129,12 @@ _TODAY_CPU = {
     "frequency_seconds": 2e-9,
     "hand_over_seconds": 5e-9,
 }
+
+PAPERS_SLOW_PROCESSOR = replace(
+    PAPERS, name="papers-slow-processor", **{name: 28 * getattr(PAPERS, name) for name in _TODAY_CPU}
+)
+"""The same machine with so slow a processor that P-CACHEJOIN serves what the axis of its paper's Figure 3 says, 13,200
+tuples a second: docs/decisions/041-own-machines.md."""
 
 SSD = CostProfile(
     "ssd", seek_seconds=100e-6, request_seconds=20e-6, bytes_per_second=3e9, max_in_flight=4, **_TODAY_CPU
@@ -136,7 +152,9 @@ FAR_REMOTE = replace(REMOTE, name="remote-20ms", seek_seconds=20e-3, request_sec
 NO_COSTS = CostProfile("none", 0, 0, float("inf"), 0, 0, 0, 0, 0, 0, 0)
 """For the wall clock, where work takes its own time."""
 
-PROFILES = {profile.name: profile for profile in (PAPERS, SSD, REMOTE, FAR_REMOTE)}
+PROFILES = {
+    profile.name: profile for profile in (PAPERS, PAPERS_CONNECTIONS, PAPERS_SLOW_PROCESSOR, SSD, REMOTE, FAR_REMOTE)
+}
 
 
 def profile_named(name: str) -> CostProfile:

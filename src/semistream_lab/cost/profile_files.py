@@ -18,12 +18,13 @@ from semistream_lab.cost.request_times import RequestTime
 FORMAT = "semistream cost profile"
 FORMAT_VERSION = 1
 _MAX_BYTES = 1 << 20
-_NAMES = {field.name for field in fields(CostProfile)}
+_NAMES = {field.name for field in fields(CostProfile)} - {"shares_bandwidth"}
+"""The constants that files have; what is measured of requests in flight is the bandwidth that they share."""
 _REAL_TIME_ONLY = {"round_seconds", "answer_seconds", "row_seconds"}
 """Constants that older files do not have."""
 _IN_FILES = {"max_in_flight": "most_in_flight"}
 """Constants that have another name in files."""
-_NUMBERS = tuple(field.name for field in fields(CostProfile) if field.name not in ("name", "max_in_flight"))
+_NUMBERS = tuple(sorted(_NAMES - {"name", "max_in_flight"}))
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def find_profile(name_or_path: str) -> CostProfile:
 
 
 def _content(profile: CostProfile) -> dict[str, Any]:
-    return {_IN_FILES.get(name, name): value for name, value in asdict(profile).items()}
+    return {_IN_FILES.get(name, name): value for name, value in asdict(profile).items() if name in _NAMES}
 
 
 def _profile(path: Path, content: Any) -> CostProfile:

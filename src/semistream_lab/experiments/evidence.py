@@ -71,7 +71,13 @@ class Evidence:
         planned = self._planned(plan).get((series, x))
         if not planned:
             raise NotMeasuredError(f"{experiment} has no series {series!r} at {x:g}")
+        if self.variant != AS_ASSUMED:
+            planned = [one for one in planned if one.point.seed == plan.seeds[0] or self._needs_no_run(one.point)]
         return [self._row(plan, one, with_models=with_models) for one in planned]
+
+    def _needs_no_run(self, point: Point) -> bool:
+        """Say whether the run as assumed serves the variant, too; of others only those with the first seed are run."""
+        return can_be_priced_again(point) and self.variant.of(point) == point
 
     def _plan(self, experiment: str) -> Plan:
         if experiment not in self.plans:

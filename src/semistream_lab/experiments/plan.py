@@ -89,7 +89,7 @@ class Plan:
     ranks: tuple[str, ...] = ("sorted",)
     seeds: tuple[int, ...] = (0,)
     vary: bool = False
-    """Points that cannot be priced again are run with each constant halved and doubled, too."""
+    """Points that cannot be priced again are run with each constant halved and doubled, too, with the first seed."""
     predict: bool = False
     """The cost models' rates are given beside the measured ones."""
     chart: str = "lines"
@@ -108,12 +108,13 @@ class Plan:
         yield from planned
         if not variants or clock != "model":
             return
+        first = [one for one in planned if one.point.seed == self.seeds[0]]
         for variant in MACHINES if self.vary else ():
-            for one in planned:
+            for one in first:
                 if not can_be_priced_again(one.point) and (factors := factors_that_matter(one.point, variant)):
                     yield replace(one, point=replace(one.point, factors=factors), variant=variant.name)
         for variant in SETTINGS if self.paper in LAWS else ():
-            for one in planned:
+            for one in first:
                 if (other := variant.of(one.point)) != one.point:
                     yield replace(one, point=other, variant=variant.name)
 

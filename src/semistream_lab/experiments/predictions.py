@@ -29,6 +29,11 @@ def cost_columns(costs: CostProfile) -> dict[str, Scalar]:
     return {_COST + name: getattr(costs, name) for name in _COSTS}
 
 
+def knobs_of(row: Row) -> dict[str, float]:
+    """Return the knobs of the algorithm with which a run was made."""
+    return {name.removeprefix(_KNOB): float(value or 0) for name, value in row.items() if name.startswith(_KNOB)}
+
+
 def predictions(point: Point, row: Row | None = None) -> Mapping[str, float | None]:
     """Return the expected service rates of a point, with the knobs of its run if that is given.
 
@@ -38,7 +43,7 @@ def predictions(point: Point, row: Row | None = None) -> Mapping[str, float | No
     if row is None:
         knobs = rates.parameters_of(point)
     else:
-        knobs = {name.removeprefix(_KNOB): float(value or 0) for name, value in row.items() if name.startswith(_KNOB)}
+        knobs = knobs_of(row)
     situation = rates.situation_of(point)
     costs: CostProfile | None = None
     if point.clock == "model":

@@ -49,7 +49,9 @@ def test_a_file_tells_its_version_the_machine_and_every_measured_request(tmp_pat
     content = json.loads((tmp_path / "p.json").read_text())
     assert (content["format"], content["version"]) == ("semistream cost profile", 1)
     assert content["profile"].pop("most_in_flight") == PAPERS.max_in_flight
-    assert content["profile"] == {name: value for name, value in asdict(PAPERS).items() if name != "max_in_flight"}
+    assert content["profile"] == {
+        name: value for name, value in asdict(PAPERS).items() if name not in ("max_in_flight", "shares_bandwidth")
+    }
     assert content["machine"] == {"cpu": "a processor", "cores": 2, "file_system": "ext4"}
     assert content["measured_at"] == "2026-01-02T03:04:05+00:00"
     assert content["direct"] is True
@@ -89,7 +91,8 @@ def test_a_profile_is_found_by_a_shipped_name_or_by_its_path(tmp_path: Path, mon
     [
         (
             "tape",
-            "There is no cost profile 'tape': choose one of papers, remote, remote-20ms, ssd, or give a file",
+            "There is no cost profile 'tape': choose one of papers, papers-connections, papers-slow-processor, remote, "
+            "remote-20ms, ssd, or give a file",
         ),
         ("tape.json", "The profile tape.json cannot be read (no such file or directory): give a file that"),
         ("nowhere/tape", "The profile nowhere/tape cannot be read (no such file or directory): give a file that"),

@@ -1,11 +1,16 @@
 """Judges of claims 61 to 108 on made-up curves: each can hold, and each can fail."""
 
+from dataclasses import replace
+
 import pytest
 from made_up_results import Numbers, made_up, run_of
 
 import semistream_lab.experiments.claims  # noqa: F401  registers the judges
+from semistream_lab.experiments.claims.other_settings import OtherSetting, in_other_settings
+from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import CLAIMS, Finding
 from semistream_lab.experiments.plan import all_plans
+from semistream_lab.experiments.variants import AS_ASSUMED, MACHINES
 
 
 def verdict(number: int, *, ranks: str = "sorted", **experiments: Numbers) -> Finding:
@@ -63,6 +68,65 @@ def test_a_lead_within_the_noise_is_undecided() -> None:
         assert close.holds is None
         assert "95% intervals" in close.reason
     assert not verdict(94, op_4a=ahead(P, 1.5)).reason
+
+
+def test_what_decides_otherwise_with_own_bandwidth_depends_on_it() -> None:
+    def seeks(share: float) -> Numbers:
+        def numbers(series: str, x: float) -> dict[str, object]:  # noqa: ARG001
+            half = share if series == OP else 1.0
+            return run_of(1e4, operations_seeks=1000 * half, operations_bytes_read=106_080_000 * half)
+
+        return numbers  # type: ignore[return-value]
+
+    wide = verdict(99, op_6b=ahead(OP, 1.1), op_6b_connections=ahead(OP, 1.6))
+    reading = verdict(101, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))
+    for finding in (wide, reading, verdict(102, op_6b=seeks(0.83), op_6b_connections=seeks(0.5))):
+        assert finding.verdict == "depends"
+        assert finding.depends_on == (
+            "whether two connections share the disk's bandwidth: "
+            "fails if they do, holds if each has a bandwidth of its own"
+        )
+    assert "1.10 times" in wide.measured
+    assert "1.60 times" in wide.measured
+    assert verdict(99, op_6b=ahead(OP, 1.6), op_6b_connections=ahead(OP, 1.9)).verdict == "holds"
+
+
+def test_what_decides_otherwise_on_the_machine_of_the_axis_depends_on_the_processor() -> None:
+    finding = verdict(94, op_4a=ahead(P, 1.1), op_6a_slow_processor=ahead(P, 0.9))
+    assert finding.verdict == "depends"
+    assert finding.depends_on.startswith("the processor: holds as assumed, fails with a processor 28 times as slow")
+    undecided = verdict(94, op_4a=ahead(P, 1.005), op_6a_slow_processor=ahead(P, 0.9))
+    assert (undecided.holds, undecided.depends_on) == (None, "")
+    assert "not run with a processor 28 times as slow" in verdict(94, op_4a=ahead(P, 1.1)).measured
+
+
+def test_other_settings_are_not_asked_for_with_other_constants() -> None:
+    asked = []
+
+    def asking(_: Evidence, experiment: str) -> Finding:
+        asked.append(experiment)
+        return Finding(True, "")
+
+    other = OtherSetting("op-6b-connections", "the bandwidth", "shared", "not shared")
+    for variant in (AS_ASSUMED, MACHINES[0]):
+        in_other_settings(replace(made_up(), variant=variant), "op-6b", asking, other)
+    assert asked == ["op-6b", "op-6b-connections", "op-6b"]
+
+
+def test_repetitions_decide_what_one_run_does_not() -> None:
+    plan = all_plans()["op-4a"]
+
+    def evidence_of(spread: float) -> Evidence:
+        rows = {
+            planned.point.digest: run_of(
+                (1.03 if planned.series == P else 1.0) * 1e4 * (1 + spread * (-1) ** planned.point.seed)
+            )
+            for planned in plan.points(variants=False)
+        }
+        return Evidence({plan.id: plan}, rows.get)
+
+    assert CLAIMS[94].judge(evidence_of(0.005)).holds is True
+    assert CLAIMS[94].judge(evidence_of(0.03)).holds is None
 
 
 def test_a_wide_margin_is_more_than_a_narrow_one() -> None:
@@ -349,6 +413,7 @@ def test_r_meshjoin_must_be_ahead_by_little_with_a_buffer_of_its_own() -> None:
 
         return numbers  # type: ignore[return-value]
 
-    assert verdict(107, op_meshjoin=rates(1.05, 0.0)).holds is True
-    assert verdict(107, op_meshjoin=rates(0.97, 0.0)).holds is False
+    assert verdict(107, op_meshjoin=rates(1.05, 0.0)).verdict == "holds"
+    assert verdict(107, op_meshjoin=rates(1.005, 0.0)).holds is None
+    assert verdict(107, op_meshjoin=rates(0.97, 0.0)).verdict == "fails"
     assert verdict(107, op_meshjoin=rates(1.05, 0.1)).holds is False

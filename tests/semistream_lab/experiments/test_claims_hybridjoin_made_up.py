@@ -121,8 +121,12 @@ def test_others_fall_faster_only_if_all_of_them_do() -> None:
     def falling(powers: dict[str, float]) -> Numbers:
         return rates(**{name: lambda x, power=power: 1e4 * (x / 5e5) ** power for name, power in powers.items()})
 
-    assert verdict(40, x_3b=falling(faster)).holds is True
-    assert verdict(40, x_3b=falling({**faster, "MESHJOIN": -0.7})).holds is False
+    fixed = {"MESHJOIN, reads of 106 kB": -1.0, "R_MESHJOIN, tuned": -1.0}
+    assert verdict(40, x_3b=falling({**faster, **fixed})).verdict == "holds"
+    assert verdict(40, x_3b=falling({**faster, "MESHJOIN": -0.7})).verdict == "fails"
+    either = verdict(40, x_3b=falling({**faster, **fixed, "MESHJOIN": -0.7}))
+    assert either.verdict == "depends"
+    assert "if it is of one size" in either.depends_on
 
 
 def test_pinning_is_the_larger_step_if_it_is() -> None:
@@ -141,12 +145,27 @@ def test_about_a_third_of_the_reading_is_saved_or_not(tuples_per_read: float, ho
 
 
 def test_processing_times_are_compared_with_their_cause() -> None:
-    times = {"INLJ": 0.006, M: 20.0, H: 8.0}
-    assert verdict(14, hybrid_7a=columns(mean_wait_seconds=lambda series, _: times[series])).holds is True
-    longer = {**times, H: 30.0}
-    failed = verdict(14, hybrid_7a=columns(mean_wait_seconds=lambda series, _: longer[series]))
-    assert failed.holds is False
+    def stays(hybrid: float, hybrid_at_2000: float) -> Numbers:
+        waits = {"125/s": hybrid, "500/s": hybrid, "2,000/s": hybrid_at_2000}
+        return columns(
+            processing_seconds=lambda series, _: 20.0 if series.startswith(M) else waits[series.split(", ")[1]]
+        )
+
+    assert verdict(14, hybrid_7a_rates=stays(8.0, 8.0)).holds is True
+    failed = verdict(14, hybrid_7a_rates=stays(30.0, 30.0))
+    assert (failed.holds, failed.depends_on) == (False, "")
     assert "Little" in failed.reason
+    either = verdict(14, hybrid_7a_rates=stays(8.0, 30.0))
+    assert either.verdict == "depends"
+    assert "holds at 500/s, fails at 2,000/s" in either.depends_on
+
+
+def test_a_full_queue_is_named_beside_the_arrival_rates() -> None:
+    times = {"INLJ": 0.006, M: 20.0, H: 30.0}
+    slow = columns(processing_seconds=lambda series, _: 20.0 if series.startswith(M) else 30.0)
+    full = columns(mean_wait_seconds=lambda series, _: times[series])
+    assert "In a full queue the factor is 1.50 to 1.50" in verdict(14, hybrid_7a_rates=slow, hybrid_7a=full).reason
+    assert "has not been run" in verdict(14, hybrid_7a_rates=slow).reason
     assert verdict(15, hybrid_7a=columns(mean_wait_seconds=lambda series, _: times[series])).holds is True
     assert verdict(15, hybrid_7a=columns(mean_wait_seconds=lambda _, x: x)).holds is False
 

@@ -138,6 +138,7 @@ def test_meshjoin_waits_for_its_part_before_each_read() -> None:
     )
     assert result["idle_seconds_per_read"] == pytest.approx(result["taken_per_read"] / 20, rel=0.05)
     assert result["busy_share"] < 0.1
+    assert result["processing_seconds"] == pytest.approx(result["mean_wait_seconds"] * result["busy_share"])
 
 
 def test_in_a_silence_hybridjoin_goes_on_and_meshjoin_does_not() -> None:

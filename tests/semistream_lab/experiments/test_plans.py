@@ -113,3 +113,11 @@ def test_an_experiment_with_panels_is_chosen_whole_or_panel_by_panel() -> None:
 def test_a_plan_that_cannot_be_read_is_named(old: str, new: str) -> None:
     with pytest.raises(InvalidSettingError, match="The plan of the experiment 'bad' cannot be read"):
         parse_plan(RATES.replace(old, new), "bad")
+
+
+def test_only_the_first_seed_is_run_with_other_constants() -> None:
+    plan = all_plans()["op-6a"]
+    varied = [one.point for one in plan.points() if one.point.factors]
+    assert varied
+    assert {point.seed for point in varied} == {plan.seeds[0]}
+    assert {one.point.seed for one in plan.points(variants=False)} == set(plan.seeds)

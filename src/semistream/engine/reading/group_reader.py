@@ -11,7 +11,7 @@ from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.clock import Clock
 from semistream.core.costs import Operations
 from semistream.core.stats import JoinStats
-from semistream.engine.reading.modelled_requests import requested_ranges
+from semistream.engine.reading.modelled_requests import overlapped, requested_ranges
 from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.store.contract import MasterStore, PageSet
@@ -66,7 +66,7 @@ class PageGroupReader:
         """Read page groups, in the order given.
 
         `sequential` says that the read continues the one before; `in_flight` how many such reads run side by side, so
-        that their latencies overlap while they share the bandwidth.
+        that their latencies overlap, and their bytes where they do not share the bandwidth.
         """
         first, last = self.page_groups.pages_of(page_groups)
         return self._read(first, last, continued=sequential and page_groups[0] > 0, in_flight=in_flight)
@@ -122,8 +122,8 @@ class PageGroupReader:
         asked_first, asked_last = requested_ranges(pages, model.costs, self._store)
         size_bytes = self._store.ranges_bytes(asked_first, asked_last)
         self._count(len(asked_first), len(pages), size_bytes)
-        latencies = len(asked_first) / min(len(asked_first), model.costs.max_in_flight)
-        model.charge(Operations(seeks=latencies, bytes_read=size_bytes))
+        latencies, transferred = overlapped(len(asked_first), size_bytes, len(asked_first), model.costs)
+        model.charge(Operations(seeks=latencies, bytes_read=transferred))
         return self._store.read(first, last)
 
     def _read(self, first: Int64Array, last: Int64Array, *, continued: bool, in_flight: int) -> PageSet:
@@ -132,12 +132,12 @@ class PageGroupReader:
         self._count(len(first), int((last - first).sum()) + len(first), size_bytes)
         model = self._clock.model
         if model is not None:
-            latencies = len(first) / min(in_flight, model.costs.max_in_flight)
+            latencies, transferred = overlapped(len(first), size_bytes, in_flight, model.costs)
             model.charge(
                 Operations(
                     seeks=0 if continued else latencies,
                     continuations=latencies if continued else 0,
-                    bytes_read=size_bytes,
+                    bytes_read=transferred,
                 )
             )
         return pages

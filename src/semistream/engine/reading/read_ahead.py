@@ -140,7 +140,7 @@ class ReadAhead:
     def end_join(self) -> None:
         """Learn that the pages of the last buffer are joined; what was loaded meanwhile must have come, too."""
         if self._disk is not None:
-            self._disk.wait()
+            self._disk.end_turn(len(self._buffers))
 
     def close(self, max_seconds: float | None = None) -> None:
         """Wait for the reads that are under way, each for so long at most, and end the threads."""

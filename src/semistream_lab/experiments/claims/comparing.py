@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import hypot
+from dataclasses import dataclass, replace
+from math import hypot, sqrt
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.judging import Finding
 from semistream_lab.experiments.plan import PlannedPoint
 from semistream_lab.experiments.point import varied
+from semistream_lab.experiments.variants import AS_ASSUMED
 
 _WORDS: dict[str, Callable[[float], str]] = {
     "memory": lambda x: f"{x / 1e6:g} MB",
@@ -53,16 +54,27 @@ def noise_between(evidence: Evidence, experiment: str, one: str, other: str, x: 
 
     Nothing where no interval was measured.
     """
-    shares = []
-    for series in (one, other):
-        sure = confidence_of(evidence.rows(experiment, series, x), "service_rate")
-        shares.append((sure or 0.0) / evidence.value(experiment, series, x, "service_rate"))
-    return hypot(*shares)
+    return hypot(*(_noise(evidence, experiment, series, x) for series in (one, other)))
 
 
-def undecided(where: str, noise: float) -> str:
-    """Say why a lead is no lead."""
-    return f"Undecided: at {where} the two differ by less than their 95% intervals (±{noise:.1%} together)."
+def _noise(evidence: Evidence, experiment: str, series: str, x: float) -> float:
+    """Return half of the 95% interval of a rate, as a share of it.
+
+    Of a single run with other constants it is that of a single run as assumed, if there are repetitions of that.
+    """
+    rows = evidence.rows(experiment, series, x)
+    as_assumed = replace(evidence, variant=AS_ASSUMED)
+    repetitions = as_assumed.rows(experiment, series, x) if len(rows) == 1 and evidence.variant != AS_ASSUMED else []
+    if len(repetitions) > 1:
+        sure = (confidence_of(repetitions, "service_rate") or 0.0) * sqrt(len(repetitions))
+        return sure / as_assumed.value(experiment, series, x, "service_rate")
+    return (confidence_of(rows, "service_rate") or 0.0) / evidence.value(experiment, series, x, "service_rate")
+
+
+def undecided(where: str, noise: float, than: str = "") -> str:
+    """Say why a lead is no lead, or why it is not known to be larger than so much."""
+    differ = f"the lead differs from {than}" if than else "the two differ"
+    return f"Undecided: at {where} {differ} by less than their 95% intervals (±{noise:.1%} together)."
 
 
 def place(evidence: Evidence, experiment: str, x: float) -> str:
@@ -72,9 +84,18 @@ def place(evidence: Evidence, experiment: str, x: float) -> str:
 
 
 def lead(
-    evidence: Evidence, experiment: str, winner: str, rivals: Sequence[str] = (), where: Sequence[float] = ()
+    evidence: Evidence,
+    experiment: str,
+    winner: str,
+    rivals: Sequence[str] = (),
+    where: Sequence[float] = (),
+    *,
+    by: float = 1.0,
 ) -> Lead:
-    """Return how far the winner is ahead of the best of its rivals (all others), at the places named (all)."""
+    """Return how far the winner is ahead of the best of its rivals (all others), at the places named (all).
+
+    It is ahead if it is above `by` times the rival.
+    """
     rivals = rivals or [series for series in evidence.series(experiment) if series != winner]
     ratios = []
     for x in where or evidence.xs(experiment):
@@ -82,7 +103,7 @@ def lead(
         ratio = evidence.value(experiment, winner, x) / evidence.value(experiment, best, x)
         ratios.append((ratio, best, x, noise_between(evidence, experiment, winner, best, x)))
     min_ratio, rival, worst, noise = min(ratios)
-    is_ahead = ahead_of_all([one[0] for one in ratios], [one[3] for one in ratios])
+    is_ahead = ahead_of_all([one[0] / by for one in ratios], [one[3] for one in ratios])
     return Lead(min_ratio, max(ratios)[0], rival, worst, is_ahead, noise)
 
 
@@ -94,9 +115,14 @@ def best_everywhere(
     measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the best rival"
     where_least = place(evidence, experiment, ahead.place)
     reason = f"At {where_least} {explained(evidence, experiment, winner, ahead.rival, ahead.place)}."
+    return ahead_or_not(ahead, f"{measured}, least at {where_least}", where_least, reason)
+
+
+def ahead_or_not(ahead: Lead, measured: str, where: str, reason: str) -> Finding:
+    """Return the finding that a series is ahead, where it is least so; undecided within the noise."""
     if ahead.is_ahead is None:
-        return Finding(None, f"{measured}, least at {where_least}", undecided(where_least, ahead.noise))
-    return decided(ahead.is_ahead, f"{measured}, least at {where_least}", reason)
+        return Finding(None, measured, undecided(where, ahead.noise))
+    return decided(ahead.is_ahead, measured, reason)
 
 
 def decided(holds: bool, measured: str, reason: str, depends_on: str = "") -> Finding:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from semistream.core.arrays import Float64Array
-from semistream_lab.experiments.claims.comparing import best_everywhere, deviations, has_one_maximum, listed, place
+from semistream_lab.cost import printed_prediction
+from semistream_lab.experiments.claims.comparing import (
+    best_everywhere,
+    costs_of,
+    deviations,
+    has_one_maximum,
+    listed,
+    per_read,
+    place,
+    planned,
+)
 from semistream_lab.experiments.claims.tolerances import CLOSE, NOISE, SMALL_DEVIATION, TIE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import ACCOUNTED, Finding, claim
-from semistream_lab.experiments.predictions import PREDICTED, PRINTED
+from semistream_lab.experiments.measuring import rates
+from semistream_lab.experiments.predictions import PREDICTED, PRINTED, knobs_of
 
 _NAME = "Optimised X-HYBRIDJOIN"
 _MORE = 1.001
@@ -138,7 +149,7 @@ def prediction_is_close(evidence: Evidence) -> Finding:
     printed, ours = (deviations(evidence, "optx-7", _NAME, column) for column in (PRINTED, PREDICTED))
     holds = bool((np.abs(printed) <= CLOSE).all())
     measured = f"off by {listed(printed, '{:+.1%}')} at {_memory(evidence)}"
-    return _unless_missing(printed, Finding(holds, measured, _note(holds, ours)))
+    return _unless_missing(printed, Finding(holds, measured, _note(evidence, "optx-7", holds, ours)))
 
 
 @claim(
@@ -199,18 +210,31 @@ def _mean_deviation(evidence: Evidence, experiment: str) -> Finding:
     mean = float(np.abs(printed).mean())
     holds = mean <= SMALL_DEVIATION
     measured = f"{mean:.1%} on average, {np.abs(printed).max():.1%} at most"
-    return _unless_missing(printed, Finding(holds, measured, _note(holds, ours)))
+    return _unless_missing(printed, Finding(holds, measured, _note(evidence, experiment, holds, ours)))
 
 
-def _note(holds: bool, ours: Float64Array) -> str:
+def _note(evidence: Evidence, experiment: str, holds: bool, ours: Float64Array) -> str:
     note = f"Our corrected model is off by {np.abs(ours).mean():.2%} on average and {np.abs(ours).max():.2%} at most."
     if holds:
         return note
+    shares = [_hit_shares(evidence, experiment, x) for x in evidence.xs(experiment)]
+    printed, seen = (f"{min(column):.0%} to {max(column):.0%}" for column in zip(*shares, strict=True))
     return (
         "Eq. 6 takes the tuples of an iteration from the run that it predicts, so what is left to deviate is how they "
-        "are divided: the power laws of Eqs. 5 and 8 have no constant factor and make nearly every tuple a hit, which "
-        f"costs less than one that waits. {note}"
+        f"are divided: the power laws of Eqs. 5 and 8, which have no constant factor, make {printed} of the "
+        f"tuples hits, where {seen} are, and a hit costs less than a tuple that waits. {note}"
     )
+
+
+def _hit_shares(evidence: Evidence, experiment: str, x: float) -> tuple[float, float]:
+    """Return the share of an iteration's tuples that are hits: by the printed equations, and in the run."""
+    run, row = planned(evidence, experiment, _NAME, x).point, evidence.rows(experiment, _NAME, x)[0]
+    tuples, _ = per_read(evidence, experiment, _NAME, x)
+    printed = printed_prediction(
+        run.algorithm, rates.situation_of(run), costs_of(evidence), knobs_of(row), observed_tuples=tuples
+    )
+    seen = evidence.value(experiment, _NAME, x, "cache_hits") / evidence.value(experiment, _NAME, x, "tuples")
+    return (printed.cached_share * tuples / printed.tuples_per_iteration if printed else float("nan")), seen
 
 
 def _unless_missing(printed: Float64Array, finding: Finding) -> Finding:

@@ -12,3 +12,9 @@ SMALL_DEVIATION = 0.01
 """Where a paper prints a deviation of 0.3% to 0.6%, a mean deviation of at most 1% is of that order."""
 PROPORTIONAL = 0.1
 """A power law whose exponent is within 0.1 of 1 (or of -1) is taken for a proportion (or its inverse)."""
+COUNTED = 0.02
+"""Matches counted along R fall if no part has over 2% more than the one before: they are a sample of the stream."""
+GROWTH = 0.05
+"""What grows over a whole range ends at least 5% higher than it begins."""
+PRINTED_CONSTANT = 0.1
+"""A constant that a paper prints is met within 10% of it."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream_lab.experiments.claims.comparing import (
+    ahead_or_not,
     decided,
     deviations,
     explained,
@@ -16,9 +17,8 @@ from semistream_lab.experiments.claims.comparing import (
     listed,
     place,
     rises,
-    undecided,
 )
-from semistream_lab.experiments.claims.tolerances import CLOSE, NOISE, SMALL_DEVIATION, TIE
+from semistream_lab.experiments.claims.tolerances import CLOSE, COUNTED, NOISE, SMALL_DEVIATION, TIE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
 from semistream_lab.experiments.predictions import PREDICTED, PRINTED
@@ -197,9 +197,7 @@ def _tuned_is_above(evidence: Evidence, experiment: str) -> Finding:
     measured = f"{ahead.min_ratio:.2f} to {ahead.max_ratio:.2f} times the untuned rate"
     where = place(evidence, experiment, ahead.place)
     reason = f"At {where} {explained(evidence, experiment, 'tuned', 'untuned', ahead.place)}."
-    if ahead.is_ahead is None:
-        return Finding(None, measured, undecided(where, ahead.noise))
-    return decided(ahead.is_ahead, measured, reason)
+    return ahead_or_not(ahead, measured, where, reason)
 
 
 @claim(55, "x-7a", "Tuned X-HYBRIDJOIN is above untuned at every size of R.", "above at every size")
@@ -240,6 +238,6 @@ def _worst(evidence: Evidence, series: list[str], column: str) -> Float64Array:
 )
 def match_probability_falls(evidence: Evidence) -> Finding:
     matching = evidence.curve("x-5", _H)
-    holds = rises(matching[::-1], 0.02) and matching[0] > 1.1 * matching[-1]
+    holds = rises(matching[::-1], COUNTED) and matching[0] > 1.1 * matching[-1]
     reason = "Where R is not stored in order of use, hot tuples are spread over all page groups."
     return decided(holds, f"{listed(matching[[0, 1, -1]] * 1e4)} in 10,000 in the first, second and last tenth", reason)

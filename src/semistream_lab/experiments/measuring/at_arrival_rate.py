@@ -28,6 +28,7 @@ def run(point: Point) -> Row:
     `rounds` at least so many times what a full queue takes to arrive: a tuple of MESHJOIN stays for half of that.
     Intermittent streams are measured in their first silence instead. With the option `tick_tuples` tuples are handed
     over in ticks of so many on average: an algorithm that waits for a part of its queue need not be woken by each.
+    Of the stay of a tuple `processing_seconds` are those in which the join works, and does not wait for the stream.
     """
     if point.clock != "model":
         raise InvalidSettingError("Waiting at an arrival rate is measured on the model clock: choose --clock model.")
@@ -94,6 +95,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
         "service_rate": done.tuples_out / passed,
         "mean_wait_seconds": done.mean_wait_seconds,
         "max_wait_seconds": stats.max_wait_seconds,
+        "processing_seconds": done.mean_wait_seconds * busy / passed,
         "busy_share": busy / passed,
         "idle_seconds_per_read": (passed - busy) / reads,
         "tuples_per_read": done.tuples_out / reads,
