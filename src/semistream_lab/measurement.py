@@ -77,6 +77,7 @@ def measure(
     parameters: Mapping[str, float] | None = None,
     max_tuples: int = MAX_TUPLES,
     whole_scans: bool = False,
+    stream_row_bytes: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Join until `tuples` have left after the warm-up, or for `seconds`; on the model clock if a profile is given.
@@ -84,11 +85,19 @@ def measure(
     The warm-up fills the queue and lets three times its size leave through the disk phase. With `queues` the
     measurement goes on until so many times the queue's size has left through the disk phase, or `max_tuples` have
     left in all. With `whole_scans`, for algorithms that read the table in its order, it then goes on to the place in
-    the table where it began.
+    the table where it began. `stream_row_bytes` is what the papers' accounting takes for a stream tuple's size, 0 for
+    their usual one.
     """
     clock: Clock = WallClock() if profile is None else ModelClock(profile)
     assembly = Assembly(
-        recipe, store, MemoryBudget(memory), clock, accounting=accounting, seed=seed, parameters=parameters
+        recipe,
+        store,
+        MemoryBudget(memory),
+        clock,
+        accounting=accounting,
+        stream_row_bytes=stream_row_bytes,
+        seed=seed,
+        parameters=parameters,
     )
     chunks = workload.chunks(assembly.sizes.chunk_rows)
     loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))

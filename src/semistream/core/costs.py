@@ -110,6 +110,22 @@ PAPERS = CostProfile(
 )
 """Stands for the papers' machine; why these values: docs/decisions/003-the-papers-machine.md."""
 
+PAPERS_SSD = CostProfile(
+    name="papers-ssd",
+    seek_seconds=0.25e-3,
+    request_seconds=0.15e-3,
+    bytes_per_second=30e6,
+    probe_seconds=0.33 * _MICROSECOND,
+    output_seconds=0.5 * _MICROSECOND,
+    remove_seconds=0.33 * _MICROSECOND,
+    take_seconds=0.17 * _MICROSECOND,
+    append_seconds=0.33 * _MICROSECOND,
+    frequency_seconds=0.033 * _MICROSECOND,
+    hand_over_seconds=0.17 * _MICROSECOND,
+    max_in_flight=2,
+)
+"""Stands for an i5 with an SSD, the machine of one paper: docs/decisions/040-frequent-pages-machine.md."""
+
 _TODAY_CPU = {
     "probe_seconds": 15e-9,
     "output_seconds": 25e-9,
@@ -136,7 +152,7 @@ FAR_REMOTE = replace(REMOTE, name="remote-20ms", seek_seconds=20e-3, request_sec
 NO_COSTS = CostProfile("none", 0, 0, float("inf"), 0, 0, 0, 0, 0, 0, 0)
 """For the wall clock, where work takes its own time."""
 
-PROFILES = {profile.name: profile for profile in (PAPERS, SSD, REMOTE, FAR_REMOTE)}
+PROFILES = {profile.name: profile for profile in (PAPERS, PAPERS_SSD, SSD, REMOTE, FAR_REMOTE)}
 
 
 def profile_named(name: str) -> CostProfile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from semistream_lab.experiments.claims.comparing import listed, rises
+from semistream_lab.experiments.claims.readings import LARGE_READS, Reading, by_readings
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
 
@@ -27,8 +28,13 @@ _LESS_USEFUL = 0.8
     priced=False,
 )
 def many_lookups_are_of_infrequent_pages(evidence: Evidence) -> Finding:
+    return by_readings(evidence, _many_of_infrequent_pages, [LARGE_READS])
+
+
+def _many_of_infrequent_pages(evidence: Evidence, reading: Reading) -> Finding:
+    experiment = f"pq-pages{reading.suffix}"
     share, rare = (
-        evidence.value("pq-pages", "HYBRIDJOIN-L at 30%", 1.0, name)
+        evidence.value(experiment, "HYBRIDJOIN-L at 30%", 1.0, name)
         for name in ("reads_of_infrequent", "reads_of_rare")
     )
     return Finding(share >= _MANY, f"{share:.0%} of the reads; {rare:.0%} are of pages below the average")
@@ -66,8 +72,13 @@ def queue_needs_little_memory(evidence: Evidence) -> Finding:
     priced=False,
 )
 def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
+    return by_readings(evidence, _not_read_more, [LARGE_READS])
+
+
+def _not_read_more(evidence: Evidence, reading: Reading) -> Finding:
+    experiment = f"pq-pages{reading.suffix}"
     reads, tuples = (
-        evidence.value("pq-pages", "HYBRIDJOIN", 1.0, name) for name in ("hot_reads_ratio", "hot_tuples_ratio")
+        evidence.value(experiment, "HYBRIDJOIN", 1.0, name) for name in ("hot_reads_ratio", "hot_tuples_ratio")
     )
     return Finding(reads <= _NOT_MUCH_MORE, f"{reads:.2f} times as often, though asked for {tuples:.1f} times as often")
 
@@ -81,8 +92,13 @@ def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
     priced=False,
 )
 def matches_grow_linearly(evidence: Evidence) -> Finding:
+    return by_readings(evidence, _grow_linearly, [LARGE_READS])
+
+
+def _grow_linearly(evidence: Evidence, reading: Reading) -> Finding:
+    experiment = f"pq-pages{reading.suffix}"
     lowest, highest, shortest, longest, correlation = (
-        evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
+        evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, name)
         for name in (
             "min_matches_per_expected",
             "max_matches_per_expected",
@@ -107,14 +123,19 @@ def matches_grow_linearly(evidence: Evidence) -> Finding:
     priced=False,
 )
 def accidental_entries_are_rare(evidence: Evidence) -> Finding:
+    return by_readings(evidence, _rarely_by_accident, [LARGE_READS])
+
+
+def _rarely_by_accident(evidence: Evidence, reading: Reading) -> Finding:
+    experiment = f"pq-pages{reading.suffix}"
     shares, parts = [], []
-    for x in evidence.xs("pq-pages"):
-        entries = evidence.value("pq-pages", "HYBRIDJOIN-PQ", x, "queue_entries")
+    for x in evidence.xs(experiment):
+        entries = evidence.value(experiment, "HYBRIDJOIN-PQ", x, "queue_entries")
         if not entries:
             parts.append(f"none enters at {x:g}")
             continue
         rare, infrequent = (
-            evidence.value("pq-pages", "HYBRIDJOIN-PQ", x, name)
+            evidence.value(experiment, "HYBRIDJOIN-PQ", x, name)
             for name in ("entries_of_rare", "entries_of_infrequent")
         )
         shares.append(rare)

@@ -60,6 +60,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         parameters=parameters,
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
+        stream_row_bytes=point.option("stream_row_bytes", 0),
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 
