@@ -19,6 +19,7 @@ from semistream_lab.experiments.claims.look_up_positions import (
     why_not_ahead,
 )
 from semistream_lab.experiments.claims.readings import AS_PRINTED, LARGE_READS, LATE_POSITION, Reading, by_readings
+from semistream_lab.experiments.claims.tolerances import TIE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import FAILS, HOLDS, Finding, claim
 
@@ -46,11 +47,10 @@ def queue_is_above_position_over_memory(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def gap_grows_with_memory(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _gap_grows, _READINGS)
+    return by_readings(evidence, "pq-3a", _gap_grows, _READINGS)
 
 
-def _gap_grows(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-3a{reading.suffix}"
+def _gap_grows(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     gaps = {
         family: evidence.curve(experiment, queued) - evidence.curve(experiment, rival)
         for family, (queued, rival) in _pairs(reading).items()
@@ -76,11 +76,10 @@ def _gap_grows(evidence: Evidence, reading: Reading) -> Finding:
     ranks="shuffled",
 )
 def gain_is_larger_without_a_cache(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _gains_more_without_a_cache, _READINGS)
+    return by_readings(evidence, "pq-3a", _gains_more_without_a_cache, _READINGS)
 
 
-def _gains_more_without_a_cache(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-3a{reading.suffix}"
+def _gains_more_without_a_cache(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     plain, cached = (float(gain.mean()) for gain in _gains(evidence, experiment, reading).values())
     reason = why_not_ahead(evidence, experiment, {"HYBRIDJOIN": _pairs(reading)["HYBRIDJOIN"]})
     return Finding(plain > cached, f"{plain:.2f} against {cached:.2f}", "" if plain > cached else reason)
@@ -105,11 +104,10 @@ def queue_is_above_position_over_rows(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def queue_falls_more_slowly_with_rows(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _falls_more_slowly, _READINGS)
+    return by_readings(evidence, "pq-3b", _falls_more_slowly, _READINGS)
 
 
-def _falls_more_slowly(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-3b{reading.suffix}"
+def _falls_more_slowly(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     falls = {}
     for family, pair in _pairs(reading).items():
         queued, rival = (evidence.curve(experiment, one) for one in pair)
@@ -145,11 +143,10 @@ def queue_is_above_position_over_skew(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def gap_is_larger_at_weak_skew(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _larger_at_weak_skew, [LARGE_READS])
+    return by_readings(evidence, "pq-3c", _larger_at_weak_skew, [LARGE_READS])
 
 
-def _larger_at_weak_skew(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-3c{reading.suffix}"
+def _larger_at_weak_skew(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     gains, xs = _gains(evidence, experiment, reading), evidence.xs(experiment)
     noises = [
         hypot(*(noise_between(evidence, experiment, *pair, x) for x in (xs[0], xs[-1])))
@@ -208,17 +205,16 @@ def queue_is_above_position_on_weather(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def adapts_without_configuration(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _adapts, [LARGE_READS])
+    return by_readings(evidence, "pq-adapt", _adapts, [LARGE_READS])
 
 
-def _adapts(evidence: Evidence, reading: Reading) -> Finding:
-    experiment, others = f"pq-adapt{reading.suffix}", f"pq-3c{reading.suffix}"
+def _adapts(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     losses, gliding = {}, []
     for family in FAMILIES:
         name = f"{family}-PQ"
         rates = evidence.curve(experiment, name)
         rivals = [evidence.curve(experiment, f"{name}, {one} the threshold") for one in ("half", "twice")]
-        best = np.max([*rivals, evidence.curve(others, family)], axis=0)
+        best = np.max([*rivals, evidence.curve(f"pq-3c{reading.suffix}", family)], axis=0)
         losses[name] = 1 - rates / best
         gain = evidence.curve(experiment, f"{name}, gliding") / rates
         gliding.append(f"{name} {gain.min():.2f} to {gain.max():.2f}")
@@ -246,9 +242,7 @@ def _gains(evidence: Evidence, experiment: str, reading: Reading) -> dict[str, F
 
 
 def _queue_above_position(evidence: Evidence, experiment: str) -> Finding:
-    return by_readings(
-        evidence, lambda found, reading: _above_position(found, f"{experiment}{reading.suffix}", reading), _READINGS
-    )
+    return by_readings(evidence, experiment, _above_position, _READINGS)
 
 
 def _above_position(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
@@ -265,6 +259,11 @@ def _with_setting(finding: Finding, decides: Callable[[bool], str]) -> Finding:
     return replace(finding, depends_on="; ".join(one for one in (finding.depends_on, setting) if one))
 
 
+def _turns(factor: float, holds: bool) -> bool:
+    """Say whether a factor is on the other side, and no tie."""
+    return factor < 1 - TIE if holds else factor > 1 + TIE
+
+
 def _by_page_threshold(evidence: Evidence, holds: bool) -> str:
     """Say whether the matches that a page should bring when it is due decide, halved or doubled."""
     turned = []
@@ -275,7 +274,7 @@ def _by_page_threshold(evidence: Evidence, holds: bool) -> str:
             )
             for queued, rival in _pairs(AS_PRINTED).values()
         )
-        if (least > 1) != holds:
+        if _turns(least, holds):
             turned.append(f"{FAILS if holds else HOLDS} with {change} of ours ({least:.2f} times -L at least)")
     return f"the matches at which a page is due: {', '.join(turned)}" if turned else ""
 
@@ -284,10 +283,13 @@ def _by_cache(evidence: Evidence, holds: bool) -> str:
     """Say whether what is cached decides between CACHEJOIN-PQ and -L at 100 MB: its threshold, or how it is counted."""
     rival = evidence.curve("pq-threshold", "CACHEJOIN-L at 30%").max()
     turned = []
-    for series, words in (("CACHEJOIN-PQ", "the best threshold for each"), ("CACHEJOIN-PQ, cached by rate", "by rate")):
+    for series, words in (
+        ("CACHEJOIN-PQ", "with the best threshold for each"),
+        ("CACHEJOIN-PQ, cached by rate", "by rate"),
+    ):
         factor = float(evidence.curve("pq-threshold", series).max() / rival)
-        if (factor > 1) != holds and (holds or _only_the_cache_fails(evidence)):
-            turned.append(f"{FAILS if holds else HOLDS} with {words} ({factor:.2f} times CACHEJOIN-L at 100 MB)")
+        if _turns(factor, holds) and (holds or _only_the_cache_fails(evidence)):
+            turned.append(f"{FAILS if holds else HOLDS} {words} ({factor:.2f} times CACHEJOIN-L at 100 MB)")
     return f"what the cache admits: {', '.join(turned)}" if turned else ""
 
 

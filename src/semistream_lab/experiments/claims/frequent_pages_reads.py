@@ -28,11 +28,10 @@ _LESS_USEFUL = 0.8
     priced=False,
 )
 def many_lookups_are_of_infrequent_pages(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _many_of_infrequent_pages, [LARGE_READS])
+    return by_readings(evidence, "pq-pages", _many_of_infrequent_pages, [LARGE_READS])
 
 
-def _many_of_infrequent_pages(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-pages{reading.suffix}"
+def _many_of_infrequent_pages(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     share, rare = (
         evidence.value(experiment, "HYBRIDJOIN-L at 30%", 1.0, name)
         for name in ("reads_of_infrequent", "reads_of_rare")
@@ -49,12 +48,16 @@ def _many_of_infrequent_pages(evidence: Evidence, reading: Reading) -> Finding:
     priced=False,
 )
 def queue_needs_little_memory(evidence: Evidence) -> Finding:
+    return by_readings(evidence, "pq-pages", _needs_little_memory)
+
+
+def _needs_little_memory(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     reserved, used, longest = (
-        evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
+        evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, name)
         for name in ("memory_page_book-keeping", "queue_bytes", "longest_queue")
     )
     memory = reserved + sum(
-        evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, f"memory_{name}") for name in ("disk_buffer", "waiting_tuples")
+        evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, f"memory_{name}") for name in ("disk_buffer", "waiting_tuples")
     )
     measured = (
         f"{reserved / 1e3:.0f} kB reserved, {reserved / memory:.2%} of the memory; "
@@ -72,11 +75,10 @@ def queue_needs_little_memory(evidence: Evidence) -> Finding:
     priced=False,
 )
 def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _not_read_more, [LARGE_READS])
+    return by_readings(evidence, "pq-pages", _not_read_more, [LARGE_READS])
 
 
-def _not_read_more(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-pages{reading.suffix}"
+def _not_read_more(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     reads, tuples = (
         evidence.value(experiment, "HYBRIDJOIN", 1.0, name) for name in ("hot_reads_ratio", "hot_tuples_ratio")
     )
@@ -92,11 +94,10 @@ def _not_read_more(evidence: Evidence, reading: Reading) -> Finding:
     priced=False,
 )
 def matches_grow_linearly(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _grow_linearly, [LARGE_READS])
+    return by_readings(evidence, "pq-pages", _grow_linearly, [LARGE_READS])
 
 
-def _grow_linearly(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-pages{reading.suffix}"
+def _grow_linearly(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     lowest, highest, shortest, longest, correlation = (
         evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, name)
         for name in (
@@ -123,11 +124,10 @@ def _grow_linearly(evidence: Evidence, reading: Reading) -> Finding:
     priced=False,
 )
 def accidental_entries_are_rare(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _rarely_by_accident, [LARGE_READS])
+    return by_readings(evidence, "pq-pages", _rarely_by_accident, [LARGE_READS])
 
 
-def _rarely_by_accident(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-pages{reading.suffix}"
+def _rarely_by_accident(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     shares, parts = [], []
     for x in evidence.xs(experiment):
         entries = evidence.value(experiment, "HYBRIDJOIN-PQ", x, "queue_entries")
@@ -154,6 +154,10 @@ def _rarely_by_accident(evidence: Evidence, reading: Reading) -> Finding:
     priced=False,
 )
 def later_reads_are_less_useful(evidence: Evidence) -> Finding:
-    served = evidence.curve("pq-ssij", "SSIJ")
+    return by_readings(evidence, "pq-ssij", _less_useful_later)
+
+
+def _less_useful_later(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    served = evidence.curve(experiment, "SSIJ")
     holds = rises(served[::-1], 0.05) and bool(served[-1] <= _LESS_USEFUL * served[0])
     return Finding(holds, f"{listed(served, '{:.0f}')} tuples a read in the tenths of a phase")

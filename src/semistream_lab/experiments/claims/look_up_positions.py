@@ -30,11 +30,10 @@ _POSITION_STEP = 0.1
     ranks="shuffled",
 )
 def best_position_moves_to_the_young_end(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _moves_to_the_young_end, [LARGE_READS])
+    return by_readings(evidence, "pq-2", _moves_to_the_young_end, [LARGE_READS])
 
 
-def _moves_to_the_young_end(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-2{reading.suffix}"
+def _moves_to_the_young_end(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     tops = np.array([_best_position(evidence, experiment, series) for series in evidence.series(experiment)])
     holds = bool((np.diff(tops) <= 1e-9).all() and tops[0] - tops[-1] >= 2 * _POSITION_STEP - 1e-9)
     return Finding(holds, _positions(evidence, experiment), "" if holds else _why_old(evidence, experiment))
@@ -48,11 +47,10 @@ def _moves_to_the_young_end(evidence: Evidence, reading: Reading) -> Finding:
     ranks="shuffled",
 )
 def best_position_is_30_percent(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _is_30_percent, [LARGE_READS])
+    return by_readings(evidence, "pq-2", _is_30_percent, [LARGE_READS])
 
 
-def _is_30_percent(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-2{reading.suffix}"
+def _is_30_percent(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     curve, xs = evidence.curve(experiment, "e = 1.0"), evidence.xs(experiment)
     top, loss = xs[int(curve.argmax())], float(1 - curve[xs.index(0.3)] / curve.max())
     holds = abs(top - 0.3) <= _POSITION_STEP + 1e-9 or loss <= TIE
@@ -68,11 +66,11 @@ def _is_30_percent(evidence: Evidence, reading: Reading) -> Finding:
     ranks="shuffled",
 )
 def best_position_is_old_at_weak_skew(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _is_old_at_weak_skew, [LARGE_READS])
+    return by_readings(evidence, "pq-2", _is_old_at_weak_skew, [LARGE_READS])
 
 
-def _is_old_at_weak_skew(evidence: Evidence, reading: Reading) -> Finding:
-    top = _best_position(evidence, f"pq-2{reading.suffix}", "e = 0.25")
+def _is_old_at_weak_skew(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    top = _best_position(evidence, experiment, "e = 0.25")
     return Finding(top >= 0.8 - 1e-9, f"best at {top:.0%}")
 
 
@@ -84,11 +82,10 @@ def _is_old_at_weak_skew(evidence: Evidence, reading: Reading) -> Finding:
     ranks="shuffled",
 )
 def fixed_position_is_above_the_oldest(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _above_the_oldest, [LATE_POSITION, LARGE_READS])
+    return by_readings(evidence, "pq-3a", _above_the_oldest, [LATE_POSITION, LARGE_READS])
 
 
-def _above_the_oldest(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-3a{reading.suffix}"
+def _above_the_oldest(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     pairs = {family: (early(family, reading), family) for family in FAMILIES}
     holds = ahead_everywhere(evidence, experiment, list(pairs.values()))
     measured = factors(evidence, experiment, pairs, "-L")
@@ -103,11 +100,10 @@ def _above_the_oldest(evidence: Evidence, reading: Reading) -> Finding:
     ranks="shuffled",
 )
 def cachejoin_l_is_above_both(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _above_both, [LATE_POSITION, LARGE_READS])
+    return by_readings(evidence, "pq-3a", _above_both, [LATE_POSITION, LARGE_READS])
 
 
-def _above_both(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-3a{reading.suffix}"
+def _above_both(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
     cached, uncached = (early(family, reading) for family in ("CACHEJOIN", "HYBRIDJOIN"))
     rivals = {"CACHEJOIN": (cached, "CACHEJOIN"), "HYBRIDJOIN-L": (cached, uncached)}
     holds = ahead_everywhere(evidence, experiment, list(rivals.values()))
@@ -126,11 +122,10 @@ def _above_both(evidence: Evidence, reading: Reading) -> Finding:
     ranks="shuffled",
 )
 def best_position_changes_with_rows(evidence: Evidence) -> Finding:
-    return by_readings(evidence, _changes_with_rows, [LARGE_READS])
+    return by_readings(evidence, "pq-2-rows", _changes_with_rows, [LARGE_READS])
 
 
-def _changes_with_rows(evidence: Evidence, reading: Reading) -> Finding:
-    experiment = f"pq-2-rows{reading.suffix}"
+def _changes_with_rows(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     series = evidence.series(experiment)
     curves = [evidence.curve(experiment, one) for one in (series[0], series[-1])]
     first, last = (int(curve.argmax()) for curve in curves)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from semistream_lab.experiments.evidence import Evidence
+from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.judging import FAILS, HOLDS, Finding
 
 MACHINE = "papers-ssd"
@@ -36,15 +36,19 @@ AS_PRINTED = Reading()
 LATE_POSITION = Reading("the look-up position of -L", "at 30% as published", "at 90%", position="90%")
 LARGE_READS = Reading("what a read brings", "with one page of 8 kB", "with 13 pages", suffix="-reads")
 
-Judge = Callable[[Evidence, Reading], Finding]
+Judge = Callable[[Evidence, str, Reading], Finding]
+"""Judges one reading, by the experiment of that name."""
 
 
-def by_readings(evidence: Evidence, judge: Judge, readings: Sequence[Reading]) -> Finding:
+def by_readings(evidence: Evidence, experiment: str, judge: Judge, readings: Sequence[Reading] = ()) -> Finding:
     """Return the finding with what the paper prints, and the settings that turn it round if read otherwise."""
-    printed = judge(evidence, AS_PRINTED)
+    plan = evidence.plans.get(experiment)
+    if evidence.ranks == "sorted" and plan is not None and "sorted" not in plan.ranks:
+        raise NotMeasuredError("the paper's table is not sorted by use")
+    printed = judge(evidence, experiment, AS_PRINTED)
     turned, notes = [], []
     for reading in readings:
-        other = judge(evidence, reading)
+        other = judge(evidence, experiment + reading.suffix, reading)
         if other.holds == printed.holds:
             continue
         seen = f"{_word(other.holds)} {reading.value} ({other.measured})"
