@@ -62,8 +62,7 @@ RATE = Number(
     1.5,
     low=0,
     high=1000,
-    about="a master tuple is cached above so many times the threshold of CACHEJOIN in twice the queue's capacity of "
-    "tuples entered; 0 for CACHEJOIN's rule, above the threshold in one read",
+    about="the cache admits above so many times CACHEJOIN's threshold, by rate; 0 for its rule, by matches of a read",
 )
 _QUEUE = named(DECAY, EAGERNESS, ENTRY, ROOM)
 _LAST_READ_BYTES = 8

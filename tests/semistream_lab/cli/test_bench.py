@@ -216,7 +216,7 @@ SIZES = "write a number with KB, MB, GB, KiB, MiB or GiB."
         (["--seconds", "0"], "--seconds must be above 0, but 0 was given."),
         (
             ["--profile", "tape"],
-            "There is no cost profile 'tape': choose one of papers, remote, remote-20ms, ssd, or",
+            "There is no cost profile 'tape': choose one of papers, papers-ssd, remote, remote-20ms, ssd, or",
         ),
         (
             ["--parameter", "size"],
