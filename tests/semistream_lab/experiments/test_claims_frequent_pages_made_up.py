@@ -149,7 +149,7 @@ def test_a_lead_that_other_rules_of_the_cache_end_depends_on_them() -> None:
 
 def test_a_lead_with_one_threshold_of_a_page_only_depends_on_it() -> None:
     def adapt(series: str, _: float) -> dict[str, object]:
-        return run_of(1.1e4 if "twice" in series else 4e4)
+        return run_of(1.1e4 if "twice" in series else 1.5e4)
 
     finding = verdict(83, pq_3c=family_rates(1e4, 1.2e4, 1.5e4, cache=1.0), pq_adapt=adapt)  # type: ignore[arg-type]
     assert (finding.verdict, finding.holds) == ("depends", True)
