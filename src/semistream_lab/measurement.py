@@ -79,6 +79,7 @@ def measure(
     max_tuples: int = MAX_TUPLES,
     whole_scans: bool = False,
     partitions: str = "aligned",
+    stream_row_bytes: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Measurement:
     """Join until `tuples` have left after the warm-up, or for `seconds`; on the model clock if a profile is given.
@@ -86,7 +87,8 @@ def measure(
     The warm-up fills the queue and lets three times its size leave through the disk phase. With `queues` the
     measurement goes on until so many times the queue's size has left through the disk phase, or `max_tuples` have
     left in all. With `whole_scans`, for algorithms that read the table in its order, it then goes on to the place in
-    the table where it began. `partitions` is what a read for a key brings, as in `Assembly`.
+    the table where it began. `partitions` is what a read for a key brings, as in `Assembly`, and `stream_row_bytes`
+    what the papers' accounting takes for a stream tuple's size, 0 for their usual one.
     """
     clock: Clock = WallClock() if profile is None else ModelClock(profile)
     assembly = Assembly(
@@ -95,6 +97,7 @@ def measure(
         MemoryBudget(memory),
         clock,
         accounting=accounting,
+        stream_row_bytes=stream_row_bytes,
         seed=seed,
         parameters=parameters,
         partitions=partitions,

@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from semistream.core.clock import ModelClock, WallClock
-from semistream.core.costs import PAPERS, PROFILES, REMOTE, Operations, profile_named
+from semistream.core.costs import PAPERS, PAPERS_SSD, PROFILES, REMOTE, Operations, profile_named
 from semistream.core.errors import InvalidSettingError
 
 
@@ -87,6 +87,14 @@ def test_a_read_costs_latency_and_bandwidth() -> None:
     assert PAPERS.read_seconds(10_000_000) == pytest.approx(1.0055)
     assert PAPERS.read_seconds(0, sequential=True) == pytest.approx(0.0005)
     assert REMOTE.read_seconds(0) == REMOTE.read_seconds(0, sequential=True)
+
+
+def test_the_later_machine_of_the_papers_is_faster_in_everything() -> None:
+    for field in fields(PAPERS):
+        before, after = getattr(PAPERS, field.name), getattr(PAPERS_SSD, field.name)
+        if field.name.endswith("_seconds") and before:
+            assert after < before, field.name
+    assert PAPERS_SSD.bytes_per_second > PAPERS.bytes_per_second
 
 
 def test_profiles_are_found_by_name() -> None:

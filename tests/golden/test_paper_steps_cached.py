@@ -83,12 +83,13 @@ def test_hybridjoin_pq(stream: list[int], size: int, decay: float, eagerness: fl
 
 
 @fixed
-@given(keys, slots, sizes, st.sampled_from([0.0, 0.9]), st.sampled_from([0.5, 1.0]))
-def test_cachejoin_pq(stream: list[int], size: int, cached: int, decay: float, entry: float) -> None:
-    trace = run_cached("cachejoin-pq", stream, size, cached, 2, decay=decay, entry=entry)
+@given(keys, slots, sizes, st.sampled_from([0.0, 0.9]), st.sampled_from([0.5, 1.0]), st.sampled_from([0.0, 1.5]))
+def test_cachejoin_pq(stream: list[int], size: int, cached: int, decay: float, entry: float, rate: float) -> None:
+    trace = run_cached("cachejoin-pq", stream, size, cached, 2, decay=decay, entry=entry, rate=rate)
+    admission = AboveRate(3, size) if rate else above(2)
     table = table_for(trace, cached)
     frequent = FrequentPages(size, decay or None, 2.0, entry)
-    follows(trace, steps.queue_join(stream, size, table, AboveRate(3, size), frequent=frequent), table)
+    follows(trace, steps.queue_join(stream, size, table, admission, frequent=frequent), table)
 
 
 @fixed

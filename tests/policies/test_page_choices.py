@@ -171,6 +171,15 @@ def test_a_frequent_page_that_nobody_waits_for_is_dropped_from_the_schedule() ->
     assert chosen(choice, queue) == [2]
 
 
+def test_a_frequent_page_that_finds_the_priority_queue_full_stays_outside() -> None:
+    choice = DueFrequent(entry=1.0, max_pages=1)
+    queue = queue_of(2, 3)
+    choice.after_read(3, 2, queue)
+    choice.after_read(5, 9, queue)
+    choice.after_read(6, 9, queue)
+    assert (choice.is_frequent(5), choice.is_frequent(6), choice.frequent_count) == (True, False, 1)
+
+
 def planned(queue: WaitingTuples, *, request: float, share: float = 0.5, by_age: bool = False) -> list[int]:
     choice = PlannedRuns(
         request_seconds=request, page_group_seconds=1.0, run_page_groups=100, share=share, by_age=by_age

@@ -12,12 +12,14 @@ enters at twice the mean and leaves below half of it. The counter by which pages
 the queue (the paper names those processed, too). A page that is due while no tuple waits for it leaves the schedule
 without a read, and one that is read because of its oldest tuple keeps its turn. CACHEJOIN-PQ admits to its cache by
 matches per tuple entered, because a page that is read early shows fewer matches, and its threshold is half as large
-again as CACHEJOIN's. After 16 scheduled reads in a row the oldest tuple has its turn, so that no tuple waits for ever.
+again as CACHEJOIN's; the paper does not say that its cache differs (`rate` 0 takes CACHEJOIN's rule). The priority
+queue has room for every page unless `room` says less; a page that finds it full stays outside. After 16 scheduled reads
+in a row the oldest tuple has its turn, so that no tuple waits for ever.
 """
 
-from semistream.algorithms.cachejoin import CACHE_PARAMETERS, random_overwrite, threshold
+from semistream.algorithms.cachejoin import CACHE_PARAMETERS, above_threshold, random_overwrite, threshold
 from semistream.algorithms.shared_parameters import READ_BYTES, read_size, tuple_space
-from semistream.engine.parameters import Number, Tuning, named
+from semistream.engine.parameters import Number, Tuning, Values, named
 from semistream.engine.recipe import Recipe, Setting, TupleCaching
 from semistream.engine.sizing.split import Split
 from semistream.policies.caching import AboveRate
@@ -48,15 +50,42 @@ ENTRY = Number(
     about="a page becomes a frequent one at so many times the mean matches of recent reads",
     tuning=Tuning(0.25, 16.0, by_model=False),
 )
-_QUEUE = named(DECAY, EAGERNESS, ENTRY)
+ROOM = Number(
+    "room",
+    1.0,
+    low=1 / DueFrequent.NODE_BYTES,
+    high=1,
+    about="for how many of the pages the priority queue has room, as a share of all",
+)
+RATE = Number(
+    "rate",
+    1.5,
+    low=0,
+    high=1000,
+    about="the cache admits above so many times CACHEJOIN's threshold, by rate; 0 for its rule, by matches of a read",
+)
+_QUEUE = named(DECAY, EAGERNESS, ENTRY, ROOM)
+_LAST_READ_BYTES = 8
 
 
 def _due_frequent(setting: Setting) -> PageChoice:
-    return DueFrequent(decay=setting[DECAY] or None, eagerness=setting[EAGERNESS], entry=setting[ENTRY])
+    return DueFrequent(
+        decay=setting[DECAY] or None,
+        eagerness=setting[EAGERNESS],
+        entry=setting[ENTRY],
+        max_pages=max(1, int(setting[ROOM] * setting.page_group_count)),
+    )
 
 
-def _above_rate(setting: Setting) -> Admission:
-    return AboveRate(round(1.5 * threshold(setting)), setting.page_group_count)
+def _node_bytes(values: Values) -> int:
+    """Return the memory of the priority queue for each page of the table."""
+    return round(values[ROOM] * DueFrequent.NODE_BYTES)
+
+
+def _admission(setting: Setting) -> Admission:
+    if not setting[RATE]:
+        return above_threshold(setting)
+    return AboveRate(round(setting[RATE] * threshold(setting)), setting.page_group_count)
 
 
 HYBRIDJOIN_PQ = Recipe(
@@ -64,7 +93,7 @@ HYBRIDJOIN_PQ = Recipe(
     summary="HYBRIDJOIN that reads frequent pages on schedule from a priority queue",
     paper=_PAPER,
     page_choice=_due_frequent,
-    split=lambda values: Split(read_size(values), page_group_bytes=DueFrequent.NODE_BYTES),
+    split=lambda values: Split(read_size(values), page_group_bytes=_node_bytes(values)),
     parameters={**named(READ_BYTES), **_QUEUE},
 )
 
@@ -73,9 +102,11 @@ CACHEJOIN_PQ = Recipe(
     summary="CACHEJOIN that reads frequent pages on schedule from a priority queue",
     paper=_PAPER,
     page_choice=_due_frequent,
-    caching=TupleCaching(_above_rate, random_overwrite),
+    caching=TupleCaching(_admission, random_overwrite),
     split=lambda values: Split(
-        read_size(values), cache=tuple_space(values), page_group_bytes=DueFrequent.NODE_BYTES + 8
+        read_size(values),
+        cache=tuple_space(values),
+        page_group_bytes=_node_bytes(values) + (_LAST_READ_BYTES if values[RATE] else 0),
     ),
-    parameters={**CACHE_PARAMETERS, **_QUEUE},
+    parameters={**CACHE_PARAMETERS, **_QUEUE, **named(RATE)},
 )

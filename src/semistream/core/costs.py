@@ -116,6 +116,22 @@ PAPERS = CostProfile(
 )
 """Stands for the papers' machine; why these values: docs/decisions/003-the-papers-machine.md."""
 
+PAPERS_SSD = CostProfile(
+    name="papers-ssd",
+    seek_seconds=0.25e-3,
+    request_seconds=0.15e-3,
+    bytes_per_second=30e6,
+    probe_seconds=0.33 * _MICROSECOND,
+    output_seconds=0.5 * _MICROSECOND,
+    remove_seconds=0.33 * _MICROSECOND,
+    take_seconds=0.17 * _MICROSECOND,
+    append_seconds=0.33 * _MICROSECOND,
+    frequency_seconds=0.033 * _MICROSECOND,
+    hand_over_seconds=0.17 * _MICROSECOND,
+    max_in_flight=2,
+)
+"""Stands for an i5 with an SSD, the machine of one paper: docs/decisions/040-frequent-pages-machine.md."""
+
 PAPERS_CONNECTIONS = replace(PAPERS, name="papers-connections", shares_bandwidth=False)
 """The same machine if each of two connections brings its bytes as fast as one alone; why:
 docs/decisions/041-own-machines.md."""
@@ -153,7 +169,8 @@ NO_COSTS = CostProfile("none", 0, 0, float("inf"), 0, 0, 0, 0, 0, 0, 0)
 """For the wall clock, where work takes its own time."""
 
 PROFILES = {
-    profile.name: profile for profile in (PAPERS, PAPERS_CONNECTIONS, PAPERS_SLOW_PROCESSOR, SSD, REMOTE, FAR_REMOTE)
+    profile.name: profile
+    for profile in (PAPERS, PAPERS_CONNECTIONS, PAPERS_SLOW_PROCESSOR, PAPERS_SSD, SSD, REMOTE, FAR_REMOTE)
 }
 
 

@@ -258,7 +258,7 @@ class Assembly:
 
     def _sizes(self, split: SettledSplit, budget: MemoryBudget, accounting: str) -> Sizes:
         if accounting == "papers":
-            return papers_sizes(split, self._store, budget)
+            return papers_sizes(split, self._store, budget, self._stream_row_bytes)
         if accounting == "real":
             return real_sizes(
                 split,

@@ -217,7 +217,7 @@ SIZES = "write a number with KB, MB, GB, KiB, MiB or GiB."
         (
             ["--profile", "tape"],
             "There is no cost profile 'tape': choose one of papers, papers-connections, papers-slow-processor, "
-            "remote, remote-20ms, ssd, or",
+            "papers-ssd, remote, remote-20ms, ssd, or",
         ),
         (
             ["--parameter", "size"],

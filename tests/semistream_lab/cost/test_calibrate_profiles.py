@@ -91,8 +91,8 @@ def test_a_profile_is_found_by_a_shipped_name_or_by_its_path(tmp_path: Path, mon
     [
         (
             "tape",
-            "There is no cost profile 'tape': choose one of papers, papers-connections, papers-slow-processor, remote, "
-            "remote-20ms, ssd, or give a file",
+            "There is no cost profile 'tape': choose one of papers, papers-connections, papers-slow-processor, "
+            "papers-ssd, remote, remote-20ms, ssd, or give a file",
         ),
         ("tape.json", "The profile tape.json cannot be read (no such file or directory): give a file that"),
         ("nowhere/tape", "The profile nowhere/tape cannot be read (no such file or directory): give a file that"),

@@ -12,7 +12,7 @@ from semistream_lab.experiments.plan import Plan, all_plans
 from semistream_lab.experiments.point import Row
 
 SCALE = 0.03
-EXPERIMENTS = ("optx-waiting", "pq-pages", "op-4c", "op-6c")
+EXPERIMENTS = ("optx-waiting", "pq-pages", "pq-pages-reads", "op-4c", "op-6c")
 
 
 @pytest.fixture(scope="module")

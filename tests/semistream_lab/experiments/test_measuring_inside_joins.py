@@ -1,5 +1,7 @@
 """What the lab measures inside joins: pages read, phases, buffers between phases and switches between them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,9 @@ def test_recorded_data_keeps_the_papers_ratio_of_memory_to_table(monkeypatch: py
     assert row["used_master_rows"] == 40_000
     assert row["used_memory_bytes"] == 200_000
     assert row["absent"] == 0
+    larger = run(replace(point, options=(("part", 0.001), ("stream_row_bytes", 138))))
+    assert larger["memory_waiting_tuples"] == larger["waiting_slots"] * (8 * 138 + 12)
+    assert row["memory_waiting_tuples"] == row["waiting_slots"] * (8 * 20 + 12)
 
 
 def test_cloud_reports_are_joined_on_their_longitude() -> None:

@@ -23,12 +23,17 @@ from semistream.store.contract import MasterStore
 _STREAM_TUPLE_BYTES = 20  # v_S
 _FUDGE_FACTOR = 8
 _QUEUE_NODE_BYTES = 12
-_WAITING_BYTES = _FUDGE_FACTOR * _STREAM_TUPLE_BYTES + _QUEUE_NODE_BYTES
 _READ_BYTES = 850 * 120 + 4000  # d_B = 850 tuples, as near as whole pages come
 
 
-def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget) -> Sizes:
-    """Return the sizes as the papers count: 172 bytes a waiting tuple, cached master tuples at their bare size."""
+def papers_sizes(
+    settled: SettledSplit, store: MasterStore, budget: MemoryBudget, stream_row_bytes: float = 0.0
+) -> Sizes:
+    """Return the sizes as the papers count: cached master tuples at their bare size, and a waiting tuple at eight times
+    its own and a node of the queue. Its own size is 20 bytes unless it is given, so 172 in all.
+    """
+    stream_tuple_bytes = round(stream_row_bytes) or _STREAM_TUPLE_BYTES
+    waiting_bytes = _FUDGE_FACTOR * stream_tuple_bytes + _QUEUE_NODE_BYTES
     memory, split, runs = budget.total_bytes, settled.split, settled.runs
     if runs is None:
         pages = page_group_pages(store, min(wanted_read_bytes(split, store, _READ_BYTES), memory // 16))
@@ -53,10 +58,10 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
     if holds_table:
         budget.reserve("cache", more_bytes)
         cache_tuples = max(1, store.row_count)
-    slots = budget.free_bytes // _WAITING_BYTES
+    slots = budget.free_bytes // waiting_bytes
     if slots < MIN_SLOTS:
         raise too_small(memory)
-    budget.reserve("waiting tuples", slots * _WAITING_BYTES)
+    budget.reserve("waiting tuples", slots * waiting_bytes)
     return Sizes(
         pages_per_read=pages,
         waiting_slots=slots,
@@ -64,14 +69,14 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
         cache_blocks=max(1, int(cache_bytes // read_bytes)) if isinstance(split.cache, BlockSpace) else 0,
         cache_bytes=0,  # blocks are counted as the papers do
         cache_variable_bytes=cache_bytes,
-        handover_slots=handover_bytes // _STREAM_TUPLE_BYTES,
+        handover_slots=handover_bytes // stream_tuple_bytes,
         variable_bytes=memory,
         output_bytes=memory // 8,
         output_slots=65_536,
         chunk_rows=65_536,
         run_page_groups=max(1, runs_bytes // read_bytes),
-        slots_per_block=read_bytes // _WAITING_BYTES,
-        waiting_bytes=_WAITING_BYTES,
+        slots_per_block=read_bytes // waiting_bytes,
+        waiting_bytes=waiting_bytes,
         holds_table=holds_table,
         cached_bytes=cached_bytes,
     )

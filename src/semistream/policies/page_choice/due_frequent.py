@@ -17,17 +17,26 @@ class DueFrequent(PageChoice):
     threshold * capacity / f tuples have entered. With `decay` d the frequency glides, f <- d*f + (1-d)*c with c the
     matches of the last read; without it stays as first seen. The threshold follows from what reads bring:
     `eagerness` times the mean matches of recent reads, so it scales with memory and with the skew by itself. After
-    `MAX_IN_A_ROW` frequent page groups the oldest tuple has its turn in any case, so none waits for ever.
+    `MAX_IN_A_ROW` frequent page groups the oldest tuple has its turn in any case, so none waits for ever. At most
+    `max_pages` page groups are in the priority queue.
     """
 
     MAX_IN_A_ROW = 16
 
     NODE_BYTES = 16
 
-    def __init__(self, *, decay: float | None = 0.9, eagerness: float = 2.0, entry: float = 2.0) -> None:
+    def __init__(
+        self,
+        *,
+        decay: float | None = 0.9,
+        eagerness: float = 2.0,
+        entry: float = 2.0,
+        max_pages: int | None = None,
+    ) -> None:
         self.decay = decay
         self.eagerness = eagerness
         self.entry = entry
+        self.max_pages = max_pages
         self._due: list[tuple[int, int]] = []
         self._frequency: dict[int, float] = {}
         self._mean_matches = 0.0
@@ -70,7 +79,7 @@ class DueFrequent(PageChoice):
             return  # read because a tuple grew old; its turn in the schedule stays
         limit = self.entry * self._mean_matches
         if not known:
-            if matches > limit:
+            if matches > limit and (self.max_pages is None or len(self._frequency) < self.max_pages):
                 self._frequency[page_group] = float(matches)
                 self._schedule(page_group, queue)
             return

@@ -146,9 +146,11 @@ def per_read(evidence: Evidence, experiment: str, series: str, x: float) -> tupl
     return tuples / iterations, evidence.value(experiment, series, x, "seconds") / iterations
 
 
-def reading_seconds_per_tuple(evidence: Evidence, experiment: str, series: str, x: float) -> float:
+def reading_seconds_per_tuple(
+    evidence: Evidence, experiment: str, series: str, x: float, profile: str = "papers"
+) -> float:
     """Return the seconds of reading for each tuple that leaves."""
-    costs = costs_of(evidence)
+    costs = costs_of(evidence, profile)
     seeks, continuations, size_bytes = (
         evidence.value(experiment, series, x, f"operations_{name}") for name in ("seeks", "continuations", "bytes_read")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from semistream_lab.experiments.claims.comparing import listed, rises
+from semistream_lab.experiments.claims.readings import LARGE_READS, Reading, by_readings
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
 
@@ -27,8 +28,12 @@ _LESS_USEFUL = 0.8
     priced=False,
 )
 def many_lookups_are_of_infrequent_pages(evidence: Evidence) -> Finding:
+    return by_readings(evidence, "pq-pages", _many_of_infrequent_pages, [LARGE_READS])
+
+
+def _many_of_infrequent_pages(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     share, rare = (
-        evidence.value("pq-pages", "HYBRIDJOIN-L at 30%", 1.0, name)
+        evidence.value(experiment, "HYBRIDJOIN-L at 30%", 1.0, name)
         for name in ("reads_of_infrequent", "reads_of_rare")
     )
     return Finding(share >= _MANY, f"{share:.0%} of the reads; {rare:.0%} are of pages below the average")
@@ -43,12 +48,16 @@ def many_lookups_are_of_infrequent_pages(evidence: Evidence) -> Finding:
     priced=False,
 )
 def queue_needs_little_memory(evidence: Evidence) -> Finding:
+    return by_readings(evidence, "pq-pages", _needs_little_memory)
+
+
+def _needs_little_memory(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     reserved, used, longest = (
-        evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
+        evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, name)
         for name in ("memory_page_book-keeping", "queue_bytes", "longest_queue")
     )
     memory = reserved + sum(
-        evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, f"memory_{name}") for name in ("disk_buffer", "waiting_tuples")
+        evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, f"memory_{name}") for name in ("disk_buffer", "waiting_tuples")
     )
     measured = (
         f"{reserved / 1e3:.0f} kB reserved, {reserved / memory:.2%} of the memory; "
@@ -66,8 +75,12 @@ def queue_needs_little_memory(evidence: Evidence) -> Finding:
     priced=False,
 )
 def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
+    return by_readings(evidence, "pq-pages", _not_read_more, [LARGE_READS])
+
+
+def _not_read_more(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     reads, tuples = (
-        evidence.value("pq-pages", "HYBRIDJOIN", 1.0, name) for name in ("hot_reads_ratio", "hot_tuples_ratio")
+        evidence.value(experiment, "HYBRIDJOIN", 1.0, name) for name in ("hot_reads_ratio", "hot_tuples_ratio")
     )
     return Finding(reads <= _NOT_MUCH_MORE, f"{reads:.2f} times as often, though asked for {tuples:.1f} times as often")
 
@@ -81,8 +94,12 @@ def frequent_pages_are_not_read_more(evidence: Evidence) -> Finding:
     priced=False,
 )
 def matches_grow_linearly(evidence: Evidence) -> Finding:
+    return by_readings(evidence, "pq-pages", _grow_linearly, [LARGE_READS])
+
+
+def _grow_linearly(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     lowest, highest, shortest, longest, correlation = (
-        evidence.value("pq-pages", "HYBRIDJOIN-PQ", 1.0, name)
+        evidence.value(experiment, "HYBRIDJOIN-PQ", 1.0, name)
         for name in (
             "min_matches_per_expected",
             "max_matches_per_expected",
@@ -107,14 +124,18 @@ def matches_grow_linearly(evidence: Evidence) -> Finding:
     priced=False,
 )
 def accidental_entries_are_rare(evidence: Evidence) -> Finding:
+    return by_readings(evidence, "pq-pages", _rarely_by_accident, [LARGE_READS])
+
+
+def _rarely_by_accident(evidence: Evidence, experiment: str, _: Reading) -> Finding:
     shares, parts = [], []
-    for x in evidence.xs("pq-pages"):
-        entries = evidence.value("pq-pages", "HYBRIDJOIN-PQ", x, "queue_entries")
+    for x in evidence.xs(experiment):
+        entries = evidence.value(experiment, "HYBRIDJOIN-PQ", x, "queue_entries")
         if not entries:
             parts.append(f"none enters at {x:g}")
             continue
         rare, infrequent = (
-            evidence.value("pq-pages", "HYBRIDJOIN-PQ", x, name)
+            evidence.value(experiment, "HYBRIDJOIN-PQ", x, name)
             for name in ("entries_of_rare", "entries_of_infrequent")
         )
         shares.append(rare)
@@ -133,6 +154,10 @@ def accidental_entries_are_rare(evidence: Evidence) -> Finding:
     priced=False,
 )
 def later_reads_are_less_useful(evidence: Evidence) -> Finding:
-    served = evidence.curve("pq-ssij", "SSIJ")
+    return by_readings(evidence, "pq-ssij", _less_useful_later)
+
+
+def _less_useful_later(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    served = evidence.curve(experiment, "SSIJ")
     holds = rises(served[::-1], 0.05) and bool(served[-1] <= _LESS_USEFUL * served[0])
     return Finding(holds, f"{listed(served, '{:.0f}')} tuples a read in the tenths of a phase")

@@ -1,8 +1,4 @@
-"""Claims of the paper on the priority queue of frequent pages about look-ups at a fixed position of the queue.
-
-A fixed position is judged by the better of the two that were measured, 30% and 90% of the queue from its young end,
-unless the claim is about one position: the paper names 30% for exponent 1 and the old end for weak skew.
-"""
+"""Claims of the paper on the priority queue of frequent pages about look-ups at a fixed position of the queue."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from semistream_lab.experiments.claims.comparing import (
     place,
     reading_seconds_per_tuple,
 )
+from semistream_lab.experiments.claims.readings import LARGE_READS, LATE_POSITION, MACHINE, Reading, by_readings
 from semistream_lab.experiments.claims.tolerances import TIE
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import Finding, claim
@@ -33,9 +30,13 @@ _POSITION_STEP = 0.1
     ranks="shuffled",
 )
 def best_position_moves_to_the_young_end(evidence: Evidence) -> Finding:
-    tops = np.array([_best_position(evidence, "pq-2", series) for series in evidence.series("pq-2")])
+    return by_readings(evidence, "pq-2", _moves_to_the_young_end, [LARGE_READS])
+
+
+def _moves_to_the_young_end(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    tops = np.array([_best_position(evidence, experiment, series) for series in evidence.series(experiment)])
     holds = bool((np.diff(tops) <= 1e-9).all() and tops[0] - tops[-1] >= 2 * _POSITION_STEP - 1e-9)
-    return Finding(holds, _positions(evidence, "pq-2"), "" if holds else _why_old(evidence))
+    return Finding(holds, _positions(evidence, experiment), "" if holds else _why_old(evidence, experiment))
 
 
 @claim(
@@ -46,10 +47,15 @@ def best_position_moves_to_the_young_end(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def best_position_is_30_percent(evidence: Evidence) -> Finding:
-    curve, xs = evidence.curve("pq-2", "e = 1.0"), evidence.xs("pq-2")
+    return by_readings(evidence, "pq-2", _is_30_percent, [LARGE_READS])
+
+
+def _is_30_percent(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    curve, xs = evidence.curve(experiment, "e = 1.0"), evidence.xs(experiment)
     top, loss = xs[int(curve.argmax())], float(1 - curve[xs.index(0.3)] / curve.max())
     holds = abs(top - 0.3) <= _POSITION_STEP + 1e-9 or loss <= TIE
-    return Finding(holds, f"best at {top:.0%}; 30% serves {loss:.1%} less", "" if holds else _why_old(evidence))
+    reason = "" if holds else _why_old(evidence, experiment)
+    return Finding(holds, f"best at {top:.0%}; 30% serves {loss:.1%} less", reason)
 
 
 @claim(
@@ -60,7 +66,11 @@ def best_position_is_30_percent(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def best_position_is_old_at_weak_skew(evidence: Evidence) -> Finding:
-    top = _best_position(evidence, "pq-2", "e = 0.25")
+    return by_readings(evidence, "pq-2", _is_old_at_weak_skew, [LARGE_READS])
+
+
+def _is_old_at_weak_skew(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    top = _best_position(evidence, experiment, "e = 0.25")
     return Finding(top >= 0.8 - 1e-9, f"best at {top:.0%}")
 
 
@@ -72,16 +82,14 @@ def best_position_is_old_at_weak_skew(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def fixed_position_is_above_the_oldest(evidence: Evidence) -> Finding:
-    gains = {family: early_rates(evidence, "pq-3a", family) / evidence.curve("pq-3a", family) for family in FAMILIES}
-    holds = ahead_of_position(evidence, "pq-3a", "")
-    at_30 = ", ".join(
-        f"{family} {(evidence.curve('pq-3a', f'{family}-L at 30%') / evidence.curve('pq-3a', family)).min():.2f}"
-        for family in FAMILIES
-    )
-    note = f"At 30% the factors are at least {at_30}."
-    return Finding(
-        holds, factors(gains), note if holds else f"{note} {why_below(evidence, 'pq-3a', gains, '')}".strip()
-    )
+    return by_readings(evidence, "pq-3a", _above_the_oldest, [LATE_POSITION, LARGE_READS])
+
+
+def _above_the_oldest(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
+    pairs = {family: (early(family, reading), family) for family in FAMILIES}
+    holds = ahead_everywhere(evidence, experiment, list(pairs.values()))
+    measured = factors(evidence, experiment, pairs, "-L")
+    return Finding(holds, measured, "" if holds else why_not_ahead(evidence, experiment, pairs, holds))
 
 
 @claim(
@@ -92,19 +100,18 @@ def fixed_position_is_above_the_oldest(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def cachejoin_l_is_above_both(evidence: Evidence) -> Finding:
-    cached = early_rates(evidence, "pq-3a", "CACHEJOIN")
-    base, plain = cached / evidence.curve("pq-3a", "CACHEJOIN"), cached / early_rates(evidence, "pq-3a", "HYBRIDJOIN")
-    ratios, noises = [], []
-    for x in evidence.xs("pq-3a"):
-        early = best_early(evidence, "pq-3a", "CACHEJOIN", x)
-        for rival in ("CACHEJOIN", best_early(evidence, "pq-3a", "HYBRIDJOIN", x)):
-            ratios.append(evidence.value("pq-3a", early, x) / evidence.value("pq-3a", rival, x))
-            noises.append(noise_between(evidence, "pq-3a", early, rival, x))
-    holds = ahead_of_all(ratios, noises)
-    measured = (
-        f"{base.min():.2f} to {base.max():.2f} times CACHEJOIN, {plain.min():.2f} to {plain.max():.2f} HYBRIDJOIN-L"
-    )
-    return Finding(holds, measured, "" if holds else why_below(evidence, "pq-3a", {"CACHEJOIN": base}, ""))
+    return by_readings(evidence, "pq-3a", _above_both, [LATE_POSITION, LARGE_READS])
+
+
+def _above_both(evidence: Evidence, experiment: str, reading: Reading) -> Finding:
+    cached, uncached = (early(family, reading) for family in ("CACHEJOIN", "HYBRIDJOIN"))
+    rivals = {"CACHEJOIN": (cached, "CACHEJOIN"), "HYBRIDJOIN-L": (cached, uncached)}
+    holds = ahead_everywhere(evidence, experiment, list(rivals.values()))
+    parts = []
+    for rival, (winner, loser) in rivals.items():
+        gain = ratios(evidence, experiment, winner, loser)
+        parts.append(f"{gain.min():.2f} to {gain.max():.2f} times {rival}")
+    return Finding(holds, ", ".join(parts), "" if holds else why_not_ahead(evidence, experiment, rivals, holds))
 
 
 @claim(
@@ -115,61 +122,61 @@ def cachejoin_l_is_above_both(evidence: Evidence) -> Finding:
     ranks="shuffled",
 )
 def best_position_changes_with_rows(evidence: Evidence) -> Finding:
-    series = evidence.series("pq-2-rows")
-    curves = [evidence.curve("pq-2-rows", one) for one in (series[0], series[-1])]
+    return by_readings(evidence, "pq-2-rows", _changes_with_rows, [LARGE_READS])
+
+
+def _changes_with_rows(evidence: Evidence, experiment: str, _: Reading) -> Finding:
+    series = evidence.series(experiment)
+    curves = [evidence.curve(experiment, one) for one in (series[0], series[-1])]
     first, last = (int(curve.argmax()) for curve in curves)
     loss = max(float(1 - curves[0][last] / curves[0][first]), float(1 - curves[1][first] / curves[1][last]))
     holds = first != last and loss > TIE
-    measured = f"{_positions(evidence, 'pq-2-rows')}; the wrong one costs {loss:.1%}"
+    measured = f"{_positions(evidence, experiment)}; the wrong one costs {loss:.1%}"
     return Finding(holds, measured, "" if holds else "The rates around the best position are flat.")
 
 
-def early_rates(evidence: Evidence, experiment: str, family: str) -> Float64Array:
-    """Return the rates of the better of the two fixed positions."""
-    rates: Float64Array = np.max(
-        [evidence.curve(experiment, f"{family}-L at {position}") for position in ("30%", "90%")], axis=0
-    )
-    return rates
+def early(family: str, reading: Reading) -> str:
+    """Return the series that looks up at the fixed position."""
+    return f"{family}-L at {reading.position}"
 
 
-def ahead_of_position(evidence: Evidence, experiment: str, suffix: str, position: str = "") -> bool | None:
-    """Say whether both algorithms of a suffix are ahead of the better fixed position (or of one) by more than noise.
-
-    Without a suffix: whether the better fixed position is ahead of the algorithms that look up the oldest.
-    """
-    ratios, noises = [], []
-    for family in FAMILIES:
-        for x in evidence.xs(experiment):
-            early = f"{family}-L at {position}" if position else best_early(evidence, experiment, family, x)
-            ratio = evidence.value(experiment, f"{family}{suffix}", x) / evidence.value(experiment, early, x)
-            ratios.append(ratio if suffix else 1 / ratio)
-            noises.append(noise_between(evidence, experiment, f"{family}{suffix}", early, x))
-    return ahead_of_all(ratios, noises)
+def ratios(evidence: Evidence, experiment: str, winner: str, rival: str) -> Float64Array:
+    """Return how many times as much one series serves as another, along the x axis."""
+    return evidence.curve(experiment, winner) / evidence.curve(experiment, rival)
 
 
-def best_early(evidence: Evidence, experiment: str, family: str, x: float) -> str:
-    """Return the better of the two fixed positions at a place."""
-    return max((f"{family}-L at {p}" for p in ("30%", "90%")), key=lambda one: evidence.value(experiment, one, x))
+def ahead_everywhere(evidence: Evidence, experiment: str, pairs: list[tuple[str, str]]) -> bool | None:
+    """Say whether the first of each pair is ahead of the second at every place by more than noise."""
+    gains, noises = [], []
+    for winner, rival in pairs:
+        gains += ratios(evidence, experiment, winner, rival).tolist()
+        noises += [noise_between(evidence, experiment, winner, rival, x) for x in evidence.xs(experiment)]
+    return ahead_of_all(gains, noises)
 
 
-def factors(gains: dict[str, Float64Array], suffix: str = "-L") -> str:
-    parts = [f"{family}{suffix} {gain.min():.2f} to {gain.max():.2f} times" for family, gain in gains.items()]
-    return ", ".join(parts)
+def factors(evidence: Evidence, experiment: str, pairs: dict[str, tuple[str, str]], suffix: str) -> str:
+    """Return in words by which factors the first of each pair is ahead of the second."""
+    gains = {family: ratios(evidence, experiment, *pair) for family, pair in pairs.items()}
+    return ", ".join(f"{family}{suffix} {gain.min():.2f} to {gain.max():.2f} times" for family, gain in gains.items())
 
 
-def why_below(evidence: Evidence, experiment: str, gains: dict[str, Float64Array], suffix: str) -> str:
-    """Say what reads bring where the factor is smallest: of the priority queue, or without a suffix of the base."""
-    family = min(gains, key=lambda one: float(gains[one].min()))
-    x = evidence.xs(experiment)[int(gains[family].argmin())]
-    early = best_early(evidence, experiment, family, x)
+def why_not_ahead(
+    evidence: Evidence, experiment: str, pairs: dict[str, tuple[str, str]], holds: bool | None = False
+) -> str:
+    """Say what reads bring where the first of a pair is least ahead of the second."""
+    winner, rival = min(pairs.values(), key=lambda pair: float(ratios(evidence, experiment, *pair).min()))
+    x = evidence.xs(experiment)[int(ratios(evidence, experiment, winner, rival).argmin())]
     parts = []
-    for series in (f"{family}{suffix}", early):
+    for series in (winner, rival):
         tuples, _ = per_read(evidence, experiment, series, x)
         hits = evidence.value(experiment, series, x, "cache_hits") / evidence.value(experiment, series, x, "tuples")
-        reading = reading_seconds_per_tuple(evidence, experiment, series, x) * 1e6
-        cached = f", {hits:.0%} of them from the cache" if family == "CACHEJOIN" else ""
+        reading = reading_seconds_per_tuple(evidence, experiment, series, x, MACHINE) * 1e6
+        cached = f", {hits:.0%} of them from the cache" if series.startswith("CACHEJOIN") else ""
         parts.append(f"{series} answers {tuples:.0f} tuples a read{cached} ({reading:.0f} µs of reading a tuple)")
-    return f"At {place(evidence, experiment, x)} " + ", ".join(parts) + "."
+    reason = f"At {place(evidence, experiment, x)} " + ", ".join(parts) + "."
+    if holds is None:
+        return f"Undecided: somewhere the two differ by less than their 95% intervals. {reason}"
+    return reason
 
 
 def _best_position(evidence: Evidence, experiment: str, series: str) -> float:
@@ -181,10 +188,10 @@ def _positions(evidence: Evidence, experiment: str) -> str:
     return "best at " + ", ".join(parts)
 
 
-def _why_old(evidence: Evidence) -> str:
-    """Say what the reads of two positions bring at exponent 1."""
+def _why_old(evidence: Evidence, experiment: str) -> str:
+    """Say what the reads of some positions bring at exponent 1."""
     parts = [
-        f"{per_read(evidence, 'pq-2', 'e = 1.0', position)[0]:.0f} tuples at {position:.0%}"
+        f"{per_read(evidence, experiment, 'e = 1.0', position)[0]:.0f} tuples at {position:.0%}"
         for position in (0.3, 0.9, 1.0)
     ]
     return f"At exponent 1 a read answers {', '.join(parts)} of the queue."

@@ -62,6 +62,7 @@ def measured_row(point: Point, store: MasterStore, stream: Workload) -> Row:
         max_tuples=int(point.option("max_tuples", MAX_TUPLES)),
         whole_scans=bool(point.option("whole_scans", 0)),
         partitions=point.partitions,
+        stream_row_bytes=point.option("stream_row_bytes", 0),
     )
     return {**row_of(measured), **{f"parameter_{name}": value for name, value in parameters.items()}}
 
