@@ -236,7 +236,7 @@ def test_keys_of_several_columns_with_many_matches_and_nulls_wait_and_leave_to_a
     run()
     assert len(left) == len(wanted), "nothing has arrived, and nothing waits"
     shutil.rmtree(tmp_path / "room")
-    with pytest.raises(StreamingQueryException, match="has lost files that the checkpoint knows of"):
+    with pytest.raises(StreamingQueryException, match="has lost files, with rows that the query needs"):
         run()
     shutil.rmtree(tmp_path / "state")
     run()

@@ -102,6 +102,7 @@ def _check_places_apart(description: PipelineDescription) -> None:
         "[sink] path": description.sink.path,
         **{f"{source.where} dead_letters": source.dead_letters for source in description.sources},
         "[enrich] dead_letters": description.enrich.dead_letters,
+        "[enrich] room": description.enrich.room,
         "[statistics] json_lines": str(statistics.json_lines) if statistics.json_lines else None,
         "[statistics] prometheus": str(statistics.prometheus) if statistics.prometheus else None,
     }
@@ -115,5 +116,7 @@ def _check_places_apart(description: PipelineDescription) -> None:
                 raise InvalidSettingError(f"{key} is inside {input_key}, which is read: write somewhere else.")
     for key, output in outputs.items():
         for other_key, other in outputs.items():
+            if (key, other_key) == ("[enrich] room", "[pipeline] checkpoint") and output != other:
+                continue  # where it is by default
             if key != other_key and places.is_inside(output, other):
                 raise InvalidSettingError(f"{key} is inside {other_key}: give each a folder of its own.")

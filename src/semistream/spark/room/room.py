@@ -20,7 +20,7 @@ from semistream.store.address import LOCAL, Address
 from semistream.store.places.choice import place_of
 from semistream.store.places.place import Place
 
-FORMAT = 1
+FORMAT = 2
 _TERMS, _OWNER, _ROWS = "room.json", "owner.json", "rows"
 _NAME = re.compile(r"(\d{12})-(\d{5})\.room")
 _HEADS_AT_ONCE = 16

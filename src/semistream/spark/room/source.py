@@ -11,7 +11,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
@@ -69,18 +69,20 @@ class Offset:
     """The newest micro-batch whose parked rows have been looked for again."""
     rounds: int = 0
     """How often parked rows have been looked for."""
+    rows: int = 0
+    """How many rows that micro-batch left waiting, in all slots."""
 
     @classmethod
     def parsed(cls, told: Mapping[str, Any]) -> Offset:
         """Return the offset that Spark kept."""
         try:
-            return cls(int(told["waiting"]), int(told["parked"]), int(told["rounds"]))
+            return cls(*(int(told[name]) for name in ("waiting", "parked", "rounds", "rows")))
         except (KeyError, TypeError, ValueError):
             raise RoomError("The checkpoint has an offset that is not of a room: give the query a new one.") from None
 
     def as_dict(self) -> dict[str, int]:
         """Return the offset as Spark keeps it."""
-        return {"waiting": self.waiting, "parked": self.parked, "rounds": self.rounds}
+        return asdict(self)
 
 
 class RoomSource(DataSource):
@@ -147,6 +149,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             self._terms = None
         self._look()
         self._check_evaluated(begin)
+        self._check_still_parks()
+        self._check_parked(self._parked())
         end = self._end(begin)
         self._remove_old()
         return self._tickets(begin, end), end.as_dict()
@@ -163,6 +167,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(self) -> None:
         """Take notice of new and removed files."""
         files = {(batch, slot) for batch, slots in self._room.files().items() for slot in slots}
+        if gone := self._needed() - files:
+            raise self._lost(self._room.shown(*min(gone)))
         self._heads = {file: head for file, head in self._heads.items() if file in files}
         self._heads.update(self._room.heads(files - self._heads.keys()))
 
@@ -184,15 +190,22 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
                 live[slot].append(head)
         return {slot: heads for slot, heads in live.items() if heads}
 
+    def _needed(self) -> set[tuple[int, int]]:
+        """Return the files that the next micro-batches may read."""
+        newest = self._newest()
+        parked = {(head.batch, head.slot) for heads in self._parked().values() for head in heads}
+        return parked | {(newest, slot) for slot in self._waiting(newest)}
+
     # Offsets.
 
     def _end(self, begin: Offset) -> Offset:
-        newest = self._newest()
-        waiting = newest if self._waiting(newest) else begin.waiting
+        newest, end = self._newest(), begin
+        if waiting := self._waiting(newest):
+            end = replace(end, waiting=newest, rows=sum(head.waiting for head in waiting.values()))
         if self._is_time_for_parked(newest):
             self._looked = self._clock()
-            return Offset(waiting, newest, begin.rounds + 1)
-        return Offset(waiting, begin.parked, begin.rounds)
+            end = replace(end, parked=newest, rounds=begin.rounds + 1)
+        return end
 
     def _is_time_for_parked(self, newest: int) -> bool:
         parked = self._parked()
@@ -215,13 +228,36 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def _tickets(self, begin: Offset, end: Offset) -> Iterator[tuple[Any, ...]]:
         waiting = self._waiting(end.waiting) if end.waiting > begin.waiting else {}
         parked = self._parked(end.parked) if end.rounds > begin.rounds else {}
-        if (end.waiting > begin.waiting and not waiting) or (end.rounds > begin.rounds and not parked):
+        found = sum(head.waiting for head in waiting.values())
+        if (end.waiting > begin.waiting and found != end.rows) or (end.rounds > begin.rounds and not parked):
             raise self._lost()
+        if end.rounds > begin.rounds:
+            self._check_parked(parked, end.parked)
         tickets = [
             (slot, Ticket(end.waiting if slot in waiting else -1, tuple(h.batch for h in parked.get(slot, ()))))
             for slot in sorted({*waiting, *parked})
         ]
         return iter([(slot, ticket.as_json()) for slot, ticket in tickets])
+
+    def _check_parked(self, parked: Mapping[int, list[RoomHead]], until: int | None = None) -> None:
+        """Raise an error if a slot has other parked rows than its newest file says."""
+        newest: dict[int, RoomHead] = {}
+        for (batch, slot), head in sorted(self._heads.items()):
+            if until is None or batch <= until:
+                newest[slot] = head
+        for slot, head in newest.items():
+            if head.parked_in_all != sum(each.parked for each in parked.get(slot, ())):
+                raise self._lost()
+
+    def _check_still_parks(self) -> None:
+        """Raise an error if rows are parked, and the query would not look for them any more."""
+        parked = sum(head.parked for heads in self._parked().values() for head in heads)
+        if parked and self._table is None:
+            raise RoomError(
+                f"{parked} rows are parked in the room {self._room.shown()}, and this query parks none, so that they "
+                f"would stay there: set unmatched='park' again; with retry_for='0 seconds' parked rows that have no "
+                f"match now go to the dead letters."
+            )
 
     def _check_evaluated(self, begin: Offset) -> None:
         """Raise an error if files are gone, or rows that were to leave in a micro-batch were not even looked at."""
@@ -235,16 +271,15 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"write all rows of each micro-batch."
                 )
 
-    def _lost(self) -> RoomError:
+    def _lost(self, file: str = "files") -> RoomError:
         return RoomError(
-            f"The room {self._room.shown()} has lost files that the checkpoint knows of: restore both from the same "
-            f"backup, or begin with a new room and a new checkpoint, without the rows that waited."
+            f"The room {self._room.shown()} has lost {file}, with rows that the query needs: restore room and checkpoint "
+            f"from the same backup, or begin with a new room and a new checkpoint, without the rows that waited."
         )
 
     def _remove_old(self) -> None:
         """Remove files that no offset needs any more, now that all micro-batches up to here are committed."""
-        newest = self._newest()
-        needed = {(head.batch, head.slot) for heads in self._parked().values() for head in heads}
+        newest, needed = self._newest(), self._needed()
         for file in [file for file in self._heads if file[0] < newest and file not in needed]:
             self._room.remove(*file)
             del self._heads[file]
