@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from room_driver import Query, clock, master_rows, sales
+from room_driver import STREAM, Query, clock, master_rows, sales
 
 from semistream.core.errors import CorruptTableError
 from semistream.master_table import MasterTable
-from semistream.spark.room.room import RoomError
+from semistream.spark.room.room import Room, RoomError
 from semistream.spark.room.room_file import HEAD_BYTES, RoomHead
+from semistream.spark.room.source import RoomReader
+from semistream.store.address import Address
 
 __all__ = ["clock"]
 KEYS = 1_000
@@ -86,6 +89,20 @@ def test_rows_that_are_parked_are_not_forgotten_by_a_query_that_parks_none(
     query.unmatched = None
     query.run(sales(100, 50, KEYS, 9))
     assert sum(task["dead"] for task in query.statistics[-2]) == parked, "the way out that the error names"
+
+
+def test_what_killed_tasks_have_left_goes_at_the_next_start(table: MasterTable, tmp_path: Path, clock: Follow) -> None:
+    query = clock(parking(table, tmp_path))
+    query.run(sales(0, 100, 2 * KEYS, 0))
+    rows = query.room / "rows"
+    for name in (".left", ".under-way"):
+        (rows / name).write_bytes(b"half a file")
+    os.utime(rows / ".left", (query.now - 7_200, query.now - 7_200))
+    os.utime(rows / ".under-way", (query.now, query.now))
+    room = Address.of(query.room)
+    _, terms = Room.checked(room, ["key"], STREAM, query.slots)
+    RoomReader(Room(room), Address.of(table.path), 1_000.0, lambda: query.now, terms=terms).read(query.offset)
+    assert [path.name for path in rows.glob(".*")] == [".under-way"]
 
 
 def test_whatever_byte_of_a_head_is_damaged_is_noticed() -> None:

@@ -144,17 +144,13 @@ def _joined(
 
 def rows_may_wait(description: PipelineDescription) -> bool:
     """Say whether rows may leave in other micro-batches than they came with."""
-    return any(_waits(description, dimension) for dimension in description.dimensions)
-
-
-def _waits(description: PipelineDescription, dimension: DimensionDescription) -> bool:
-    return description.enrich.max_wait_seconds is not None or dimension.unmatched == "park"
+    return description.rooms > 0
 
 
 def _room(description: PipelineDescription, dimension: DimensionDescription, name: str) -> str | None:
     """Return where rows wait, if some may: beside the checkpoint, with which it is moved and deleted."""
     room = description.enrich.room
-    if not _waits(description, dimension):
+    if not description.waits(dimension):
         return None
     if room is None and not is_local(description.checkpoint):
         raise InvalidSettingError(

@@ -64,6 +64,10 @@ class Room:
         self.address = address
         self._place: Place = place_of(address)
 
+    def __reduce__(self) -> tuple[type[Room], tuple[Address]]:
+        """Let Spark send the source of a room by its address alone."""
+        return Room, (self.address,)
+
     @classmethod
     def checked(cls, address: Address, key: Iterable[str], stream: pa.Schema, slots: int) -> tuple[Room, RoomTerms]:
         """Return the room at an address and its terms, or those that it will have; refuse one for another stream.

@@ -146,6 +146,7 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             if not self._is_new and not self._room.is_made():
                 raise self._lost()
             self._room.make(self._terms)
+            self._room.remove_leftovers()
             self._terms = None
         self._look()
         self._check_evaluated(begin)
@@ -273,8 +274,9 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _lost(self, file: str = "files") -> RoomError:
         return RoomError(
-            f"The room {self._room.shown()} has lost {file}, with rows that the query needs: restore room and checkpoint "
-            f"from the same backup, or begin with a new room and a new checkpoint, without the rows that waited."
+            f"The room {self._room.shown()} has lost {file}, with rows that the query needs: restore room and "
+            f"checkpoint from the same backup, or begin with a new room and a new checkpoint, without the rows that "
+            f"waited."
         )
 
     def _remove_old(self) -> None:
