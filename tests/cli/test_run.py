@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -166,6 +167,18 @@ def test_names_and_schemas_that_are_wrong_are_said_before_spark_starts(
     assert says in fail("run", file, "--check")
 
 
+def test_an_unknown_column_in_an_expression_is_told_in_one_sentence_and_without_a_stack(tmp_path: Path) -> None:
+    ss.MasterTable.build(products(50, seed=1), tmp_path / "products", key="product_id")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(PIPELINE.replace("[sink]", "[[transform]]\nfilter = 'supplier > 0'\n[sink]"))
+    process = _start(file, "--check")
+    _, said = process.communicate(timeout=200)
+    assert process.returncode == 1
+    (sentence,) = [line for line in said.splitlines() if "supplier" in line]
+    assert sentence.startswith("Error: [[transform]] number 1: ")
+    assert "supplier_id" in sentence, "what there is instead"
+
+
 def test_signals_stop_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.toml"
     file.write_text(PIPELINE)
@@ -214,6 +227,13 @@ def test_facts_of_a_batch_tell_rates_hits_reads_memory_and_backlog() -> None:
         "memory": "10.0 MB of 100.0 MB",
         "backlog": "7 rows",
     }
+
+
+def test_each_of_several_joins_is_told_by_its_name() -> None:
+    joins: Any = [SimpleNamespace(as_dict=lambda name=name: {"name": name}) for name in ("customers", "products")]
+    one, several = _batch(3, name="customers"), replace(_batch(3), enrichments=tuple(joins))
+    assert [value for name, value in run_screen.facts_of(several) if name == "join"] == ["customers", "products"]
+    assert "join" not in dict(run_screen.facts_of(one))
 
 
 def test_without_a_terminal_there_are_few_plain_lines(
