@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,22 @@ def test_rows_that_are_parked_are_not_forgotten_by_a_query_that_parks_none(
     query.unmatched = None
     query.run(sales(100, 50, KEYS, 9))
     assert sum(task["dead"] for task in query.statistics[-2]) == parked, "the way out that the error names"
+
+
+def test_parked_rows_are_looked_for_in_a_table_that_was_removed_and_built_again(
+    table: MasterTable, tmp_path: Path, clock: Follow
+) -> None:
+    for version in (2, 3):
+        table.merge(master_rows(np.arange(10), version))
+    query = clock(parking(table, tmp_path))
+    query.run(sales(0, 100, 2 * KEYS, 0))
+    assert sum(task["parked"] for task in query.statistics[-1]) > 0
+    shutil.rmtree(table.path)
+    MasterTable.build(master_rows(np.arange(2 * KEYS), 9), table.path, key="key", page_bytes=1024)
+    for _ in range(2):
+        query.now += 60.0
+        query.run(sales(100, 0, KEYS, 0))
+    assert sorted(row for output in query.out for row in output["o0"].to_pylist()) == list(range(100))
 
 
 def test_what_killed_tasks_have_left_goes_at_the_next_start(table: MasterTable, tmp_path: Path, clock: Follow) -> None:

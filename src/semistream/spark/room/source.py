@@ -224,7 +224,9 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             return True
         if now - self._looked < pause:
             return False
-        return min(head.version for head in heads) < table_at(self._table).current_version()
+        # A table that was removed and built again begins to count anew.
+        current = table_at(self._table).current_version()
+        return any(head.version != current for head in heads)
 
     def _tickets(self, begin: Offset, end: Offset) -> Iterator[tuple[Any, ...]]:
         waiting = self._waiting(end.waiting) if end.waiting > begin.waiting else {}
