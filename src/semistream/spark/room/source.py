@@ -128,6 +128,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._heads: dict[tuple[int, int], RoomHead] = {}
+        self._needed: set[tuple[int, int]] = set()
+        """The files that micro-batches from the last look on may read."""
         self._looked = 0.0
         self._is_new = False
 
@@ -150,8 +152,9 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             self._terms = None
         self._look()
         self._check_evaluated(begin)
-        self._check_still_parks()
-        self._check_parked(self._parked())
+        parked = self._parked()
+        self._check_still_parks(parked)
+        self._check_parked(parked)
         end = self._end(begin)
         self._remove_old()
         return self._tickets(begin, end), end.as_dict()
@@ -168,7 +171,7 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(self) -> None:
         """Take notice of new and removed files."""
         files = {(batch, slot) for batch, slots in self._room.files().items() for slot in slots}
-        if gone := self._needed() - files:
+        if gone := self._needed - files:
             raise self._lost(self._room.shown(*min(gone)))
         self._heads = {file: head for file, head in self._heads.items() if file in files}
         self._heads.update(self._room.heads(files - self._heads.keys()))
@@ -190,12 +193,6 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             if head.parked:
                 live[slot].append(head)
         return {slot: heads for slot, heads in live.items() if heads}
-
-    def _needed(self) -> set[tuple[int, int]]:
-        """Return the files that the next micro-batches may read."""
-        newest = self._newest()
-        parked = {(head.batch, head.slot) for heads in self._parked().values() for head in heads}
-        return parked | {(newest, slot) for slot in self._waiting(newest)}
 
     # Offsets.
 
@@ -252,12 +249,12 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             if head.parked_in_all != sum(each.parked for each in parked.get(slot, ())):
                 raise self._lost()
 
-    def _check_still_parks(self) -> None:
+    def _check_still_parks(self, parked: Mapping[int, list[RoomHead]]) -> None:
         """Raise an error if rows are parked, and the query would not look for them any more."""
-        parked = sum(head.parked for heads in self._parked().values() for head in heads)
-        if parked and self._table is None:
+        rows = sum(head.parked for heads in parked.values() for head in heads)
+        if rows and self._table is None:
             raise RoomError(
-                f"{parked} rows are parked in the room {self._room.shown()}, and this query parks none, so that they "
+                f"{rows} rows are parked in the room {self._room.shown()}, and this query parks none, so that they "
                 f"would stay there: set unmatched='park' again; with retry_for='0 seconds' parked rows that have no "
                 f"match now go to the dead letters."
             )
@@ -283,7 +280,9 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _remove_old(self) -> None:
         """Remove files that no offset needs any more, now that all micro-batches up to here are committed."""
-        newest, needed = self._newest(), self._needed()
-        for file in [file for file in self._heads if file[0] < newest and file not in needed]:
+        newest = self._newest()
+        parked = {(head.batch, head.slot) for heads in self._parked().values() for head in heads}
+        self._needed = parked | {(newest, slot) for slot in self._waiting(newest)}
+        for file in [file for file in self._heads if file[0] < newest and file not in parked]:
             self._room.remove(*file)
             del self._heads[file]
