@@ -148,6 +148,15 @@ def test_a_path_that_is_not_there_is_said_before_spark_starts(
         ("[sink]", "[[transform]]\nsort = ['supplier_id', 'x desc']\n[sink]", "number 1: sort names 'x'"),
         ("[sink]", "[[prepare]]\nsort = ['product_id']\n[sink]", "sort is not a key of this table"),
         ("[sink]", "[[prepare]]\nrename = {quantity = 'supplier_id'}\n[sink]", "have a column 'supplier_id'"),
+        ('"16MB"', "32", "32 bytes of memory is too little"),
+        ('"16MB"', '"16MB"\nroom = "room"', "[enrich] room is not used: give `max_wait`"),
+        ('"16MB"', '"16MB"\nparameters = {cashe = 1}', "no parameter 'cashe'"),
+        ('"16MB"', '"16MB"\nmax_wait = 1\norder = "input"', "[[dimension]] does not fit: Rows that wait are overtaken"),
+        (
+            "columns =",
+            'unmatched = "dead_letters"\ncolumns =',
+            "[[dimension]] does not fit: Unmatched rows need a place",
+        ),
     ],
 )
 def test_names_and_schemas_that_are_wrong_are_said_before_spark_starts(
