@@ -13,9 +13,10 @@ from room_driver import STREAM, Query, clock, master_rows, sales
 
 from semistream.core.errors import CorruptTableError
 from semistream.master_table import MasterTable
+from semistream.spark.room.names import OFFSET_FIELDS
 from semistream.spark.room.room import Room, RoomError
 from semistream.spark.room.room_file import HEAD_BYTES, RoomHead
-from semistream.spark.room.source import RoomReader
+from semistream.spark.room.source import Offset, RoomReader
 from semistream.store.address import Address
 
 __all__ = ["clock"]
@@ -106,6 +107,10 @@ def test_parked_rows_are_looked_for_in_a_table_that_was_removed_and_built_again(
         query.now += 60.0
         query.run(sales(100, 0, KEYS, 0))
     assert sorted(row for output in query.out for row in output["o0"].to_pylist()) == list(range(100))
+
+
+def test_progress_knows_a_room_by_its_offsets() -> None:
+    assert tuple(Offset().as_dict()) == OFFSET_FIELDS
 
 
 def test_what_killed_tasks_have_left_goes_at_the_next_start(table: MasterTable, tmp_path: Path, clock: Follow) -> None:

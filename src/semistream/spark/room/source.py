@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from semistream.spark.room.names import FORMAT, SLOT, TICKET
+from semistream.spark.room.names import FORMAT, OFFSET_FIELDS, SLOT, TICKET
 from semistream.spark.room.room import Room, RoomError, RoomTerms
 from semistream.spark.room.room_file import RoomHead
 from semistream.store.address import Address
@@ -76,7 +76,7 @@ class Offset:
     def parsed(cls, told: Mapping[str, Any]) -> Offset:
         """Return the offset that Spark kept."""
         try:
-            return cls(*(int(told[name]) for name in ("waiting", "parked", "rounds", "rows")))
+            return cls(*(int(told[name]) for name in OFFSET_FIELDS))
         except (KeyError, TypeError, ValueError):
             raise RoomError("The checkpoint has an offset that is not of a room: give the query a new one.") from None
 
