@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -147,6 +148,15 @@ def test_a_path_that_is_not_there_is_said_before_spark_starts(
         ("[sink]", "[[transform]]\nsort = ['supplier_id', 'x desc']\n[sink]", "number 1: sort names 'x'"),
         ("[sink]", "[[prepare]]\nsort = ['product_id']\n[sink]", "sort is not a key of this table"),
         ("[sink]", "[[prepare]]\nrename = {quantity = 'supplier_id'}\n[sink]", "have a column 'supplier_id'"),
+        ('"16MB"', "32", "32 bytes of memory is too little"),
+        ('"16MB"', '"16MB"\nroom = "room"', "[enrich] room is not used: give `max_wait`"),
+        ('"16MB"', '"16MB"\nparameters = {cashe = 1}', "no parameter 'cashe'"),
+        ('"16MB"', '"16MB"\nmax_wait = 1\norder = "input"', "[[dimension]] does not fit: Rows that wait are overtaken"),
+        (
+            "columns =",
+            'unmatched = "dead_letters"\ncolumns =',
+            "[[dimension]] does not fit: Unmatched rows need a place",
+        ),
     ],
 )
 def test_names_and_schemas_that_are_wrong_are_said_before_spark_starts(
@@ -164,6 +174,18 @@ def test_names_and_schemas_that_are_wrong_are_said_before_spark_starts(
     file = tmp_path / "pipeline.toml"
     file.write_text(text.replace(old, new, 1))
     assert says in fail("run", file, "--check")
+
+
+def test_an_unknown_column_in_an_expression_is_told_in_one_sentence_and_without_a_stack(tmp_path: Path) -> None:
+    ss.MasterTable.build(products(50, seed=1), tmp_path / "products", key="product_id")
+    file = tmp_path / "pipeline.toml"
+    file.write_text(PIPELINE.replace("[sink]", "[[transform]]\nfilter = 'supplier > 0'\n[sink]"))
+    process = _start(file, "--check")
+    _, said = process.communicate(timeout=200)
+    assert process.returncode == 1
+    (sentence,) = [line for line in said.splitlines() if "supplier" in line]
+    assert sentence.startswith("Error: [[transform]] number 1: ")
+    assert "supplier_id" in sentence, "what there is instead"
 
 
 def test_signals_stop_cleanly_and_the_next_start_goes_on(tmp_path: Path) -> None:
@@ -214,6 +236,13 @@ def test_facts_of_a_batch_tell_rates_hits_reads_memory_and_backlog() -> None:
         "memory": "10.0 MB of 100.0 MB",
         "backlog": "7 rows",
     }
+
+
+def test_each_of_several_joins_is_told_by_its_name() -> None:
+    joins: Any = [SimpleNamespace(as_dict=lambda name=name: {"name": name}) for name in ("customers", "products")]
+    one, several = _batch(3, name="customers"), replace(_batch(3), enrichments=tuple(joins))
+    assert [value for name, value in run_screen.facts_of(several) if name == "join"] == ["customers", "products"]
+    assert "join" not in dict(run_screen.facts_of(one))
 
 
 def test_without_a_terminal_there_are_few_plain_lines(

@@ -146,6 +146,10 @@ def test_every_example_is_sound(file: Path) -> None:
         (SOUND.replace('"warehouse"', '"incoming/out"'), "[sink] path is inside [source] path"),
         (SOUND.replace('"warehouse"', '"state/out"'), "[sink] path is inside [pipeline] checkpoint"),
         (SOUND.replace('"state"', '"products/state"'), "[pipeline] checkpoint is inside [[dimension]] table"),
+        (changed("memory", 'max_wait = 5\nroom = "warehouse/room"'), "[enrich] room is inside [sink] path"),
+        (changed("memory", 'max_wait = 5\nroom = "state"'), "[pipeline] checkpoint is inside [enrich] room"),
+        (changed("memory", 'max_wait = 5\nroom = "products/r"'), "[enrich] room is inside [[dimension]] table"),
+        (changed("on", 'on = "a"\nretry_for = "1 hour"'), "[[dimension]] retry_for is for parked rows"),
         ("[pipeline", "is not TOML"),
         ("a = " + "[" * 5_000 + "]" * 5_000, "nested too deeply"),
         (

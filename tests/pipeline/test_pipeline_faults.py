@@ -209,7 +209,7 @@ def test_csv_with_columns_in_another_order_stops_and_never_mixes_them_up(small: 
         ('filter = "true UNION SELECT 1"', "is not one SQL expression"),
         ("set = {x = \"reflect('java.lang.System', 'getenv', 'HOME')\"}", "can run arbitrary code"),
         ("set = {x = \"upper(java_method('java.util.UUID', 'randomUUID'))\"}", "can run arbitrary code"),
-        ('set = {x = "sum(quantity)"}', "number 1"),
+        ('set = {x = "sum(quantity)"}', "number 1: aggregates rows"),
         ('set = {x = "nothing + 1"}', "nothing"),
         ('filter = "quantity + 1"', "number 1"),
         ('set = {x = "row_number() OVER (PARTITION BY product_id ORDER BY sale_id)"}', "cannot be applied to a stream"),

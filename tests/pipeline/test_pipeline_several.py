@@ -174,6 +174,21 @@ def test_a_checkpoint_knows_all_its_sources_and_dimensions_in_their_order(spark:
     CheckedStart(small.description)
 
 
+def test_a_room_can_be_neither_added_to_a_checkpoint_nor_taken_away(spark: SparkSession, tmp_path: Path) -> None:
+    for first, second, says in (
+        ('memory = "16MB"', 'memory = "16MB"\nmax_wait = "1 second"', "wait in 1 rooms, but the checkpoint .* has 0"),
+        ('memory = "16MB"\nmax_wait = "0 seconds"', 'memory = "16MB"', "wait in 0 rooms, but the checkpoint .* has 1"),
+    ):
+        small = SmallPipeline(spark, tmp_path / str(len(first)), enrich=first)
+        small.build()
+        small.arrive("0.json", [sale(1, 1)])
+        small.run()
+        CheckedStart(small.description)
+        small.parts["enrich"] = second
+        with pytest.raises(CheckpointMismatchError, match=says):
+            CheckedStart(small.description)
+
+
 def test_what_a_checkpoint_of_one_source_remembers_is_read_as_before(tmp_path: Path) -> None:
     old = {
         "join": {"on": ["a"]},

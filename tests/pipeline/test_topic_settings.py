@@ -93,7 +93,7 @@ def test_columns_come_from_the_value_the_message_and_its_headers(tmp_path: Path)
         ("schema =", "options = {minPartition = 2}\nschema =", "did you mean 'minPartitions'?"),
         ("schema =", 'options = {"kafka.ssl.key.password" = "hunter2"}\nschema =', "environment variable"),
         ("schema =", 'options = {"kafka.sasl.jaas.config" = "x password=hunter2;"}\nschema =', "environment variable"),
-        ("schema =", 'dead_letters = {topic = "orders"}\nschema =', "would go to a topic that is read"),
+        ("schema =", 'dead_letters = {topic = "orders"}\nschema =', "dead_letters is a topic that is read"),
         ("schema =", 'dead_letters = {topic = "a/b"}\nschema =', "which is no topic"),
         ("schema =", 'dead_letters = "../letters"\nschema =', "'..'"),
         ("schema =", 'dead_letters = {topic = "d"}\ncorrupt = "stop"\nschema =', "contradicts corrupt = 'stop'"),
@@ -107,6 +107,18 @@ def test_what_is_wrong_is_refused_with_its_key(tmp_path: Path, old: str, new: st
     assert says in str(refused.value)
     assert "hunter2" not in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_no_message_comes_back_as_input(tmp_path: Path) -> None:
+    written, sink = SOUND[SOUND.index("[sink]") :], '[sink]\nformat = "kafka"\nservers = "{}"\ntopic = "{}"\n'
+    with pytest.raises(InvalidSettingError, match=r"^\[sink\] topic is a topic that is read"):
+        described(tmp_path, (written, sink.format("c:1,Other:9093", "orders")))
+    for servers, topic in (("elsewhere:9092", "orders"), ("host:9092", "others")):
+        described(tmp_path, (written, sink.format(servers, topic)))
+    letters = '[[source]]\nformat = "kafka"\nservers = "host:9092"\ntopic = "more"\nschema = "a INT"\n'
+    letters += 'dead_letters = {topic = "orders"}\n[[dimension]]'
+    with pytest.raises(InvalidSettingError, match="number 2: dead_letters is a topic that is read"):
+        described(tmp_path, ("[source]", "[[source]]"), ("[[dimension]]", letters))
 
 
 def test_any_other_format_is_passed_on_with_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

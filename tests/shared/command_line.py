@@ -32,7 +32,7 @@ def fail(*arguments: str | Path, code: int = 1) -> str:
     line = result.stderr.removesuffix("\n")
     assert "\n" not in line, "an error is one line"
     assert line.startswith("Error: ")
-    assert line.endswith(".")
+    assert line.endswith((".", "?"))
     return line.removeprefix("Error: ")
 
 

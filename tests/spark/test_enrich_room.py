@@ -89,6 +89,7 @@ def test_rows_wait_drain_and_are_released_across_a_restart_with_other_settings(
     released = sum(batch.enrichments[0].released for batch in ss.progress(query))
     assert released == parked
     assert left(spark, tmp_path) == list(range(1_500))
+    assert sum(batch.rows_in for batch in ss.progress(query)) == 500, "tickets are no rows"
     assert ss.progress(query)[-1].enrichments[0].parked == 0
 
 
@@ -236,7 +237,7 @@ def test_keys_of_several_columns_with_many_matches_and_nulls_wait_and_leave_to_a
     run()
     assert len(left) == len(wanted), "nothing has arrived, and nothing waits"
     shutil.rmtree(tmp_path / "room")
-    with pytest.raises(StreamingQueryException, match="has lost files that the checkpoint knows of"):
+    with pytest.raises(StreamingQueryException, match="has lost files, with rows that the query needs"):
         run()
     shutil.rmtree(tmp_path / "state")
     run()

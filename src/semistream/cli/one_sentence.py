@@ -79,7 +79,8 @@ def sentence(error: Exception) -> str:
     if isinstance(error, _MessageError):
         return _usage_sentence(error)
     if isinstance(error, SemistreamError):
-        text = " ".join(str(error).split()).rstrip(".") + "."
+        text = " ".join(str(error).split()).rstrip(".")
+        text = text if text.endswith("?") else f"{text}."
         return text.replace("MasterTable.build(data, path, key=...)", "`semistream master build`")
     if isinstance(error, OSError) and error.strerror:
         place = f" {error.filename}" if error.filename else ""

@@ -70,6 +70,7 @@ def _run(pipeline: Path, log: RunLog, *, check: bool, accept_moved: bool, ui: bo
         json_output.check_writable(json_file)
     from semistream.pipeline.checked_start import CheckedStart, check_sources, check_unused
     from semistream.pipeline.mirror_keeper import awaits_mirror
+    from semistream.pipeline.star import check_joins
 
     # Both are looked at once more, under the lock, when Spark is there; but Spark takes seconds to come.
     if not check:
@@ -77,6 +78,7 @@ def _run(pipeline: Path, log: RunLog, *, check: bool, accept_moved: bool, ui: bo
     if not awaits_mirror(description):
         CheckedStart(description, accept_moved=accept_moved)
     check_sources(description)
+    check_joins(description)
     from semistream.pipeline.live.live_page import live_page
     from semistream.pipeline.planning import plan_pipeline
     from semistream.pipeline.running import run_pipeline, session_of

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from semistream.cli.rendering import console, plain_table, say, say_aside
 from semistream.core.budget import format_bytes
+from semistream.core.durations import format_seconds
 
 if TYPE_CHECKING:
     from semistream.pipeline.description import DimensionDescription, PipelineDescription, SourceDescription
@@ -51,6 +52,7 @@ def show_checked(description: PipelineDescription, steps: Sequence[PlannedStep],
         *(("Source", _source(source)) for source in description.sources),
         *(("Dimension", _dimension(dimension)) for dimension in description.dimensions),
         ("Join", f"by {settings.algorithm}, {format_bytes(settings.memory_bytes)} for all dimensions together"),
+        *((("Room", _room(description)),) if description.rooms else ()),
         ("Sink", sink_of(description).told),
         ("Trigger", "all that is there now" if trigger.available_now else every),
     ):
@@ -83,6 +85,12 @@ def show_checked(description: PipelineDescription, steps: Sequence[PlannedStep],
 def _source(source: SourceDescription) -> str:
     topics = (f"{', '.join(source.topic.topics)} at {source.topic.servers}",) if source.topic is not None else ()
     return " ".join((source.format, *((source.path,) if source.path else ()), *topics))
+
+
+def _room(description: PipelineDescription) -> str:
+    seconds = description.enrich.max_wait_seconds
+    waits = "only parked rows wait" if seconds is None else f"rows wait for at most {format_seconds(seconds)}"
+    return f"{description.enrich.room or f'{description.checkpoint}/room'}, {waits}"
 
 
 def _dimension(dimension: DimensionDescription) -> str:

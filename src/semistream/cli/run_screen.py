@@ -110,7 +110,10 @@ def facts_of(batch: BatchProgress) -> list[tuple[str, str]]:
     if batch.rows_out is not None:
         facts.append(("out", f"{batch.rows_out:,} rows, {_rate(batch.rows_out_per_second)}/s"))
     for enrichment in batch.enrichments:
-        facts += _enrichment_facts(enrichment.as_dict())
+        counts = enrichment.as_dict()
+        if len(batch.enrichments) > 1:
+            facts.append(("join", str(counts.get("name"))))
+        facts += _enrichment_facts(counts)
     if batch.mirror is not None:
         failed = f", {batch.mirror.failures:,} refreshes failed" if batch.mirror.failures else ""
         facts.append(("mirror", f"version {batch.mirror.version}, {clock(batch.mirror.age_seconds)} old{failed}"))

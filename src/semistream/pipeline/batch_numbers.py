@@ -21,6 +21,8 @@ Listing: TypeAlias = Callable[[str], Sequence[str] | None]
 
 ANEW = "start afresh with another checkpoint and another path in [sink]"
 _LOG_ENTRY = re.compile(r"(\d{1,18})(\.compact)?")
+_OFFSETS = "v1"
+"""What a list of offsets begins with; a line about the batch follows, and then one for each source."""
 _LETTERS = re.compile(r"batch=(\d{1,18})")
 
 
@@ -82,6 +84,15 @@ class BatchNumbers:
                     f"would write over them: restore the checkpoint that goes with them, or give another folder in "
                     f"{source.where} dead_letters."
                 )
+
+
+def planned_sources(checkpoint: Path, batch: int) -> int | None:
+    """Return of how many sources, rooms among them, Spark has planned a batch; None if it does not say."""
+    try:
+        version, _, *offsets = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return None
+    return len(offsets) if version == _OFFSETS else None
 
 
 def local_names(folder: str) -> list[str] | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from semistream.master_table import MasterTable
 from semistream.pipeline import places, written_folders
-from semistream.pipeline.batch_numbers import ANEW, BatchNumbers, local_names
+from semistream.pipeline.batch_numbers import ANEW, BatchNumbers, local_names, planned_sources
 from semistream.pipeline.description import PipelineDescription, SinkDescription, SourceDescription
 from semistream.pipeline.failures import CheckpointMismatchError
 from semistream.pipeline.remembered import Belongings
@@ -68,6 +68,8 @@ class Belonging:
             self._check_sources(self._then.sources)
             if not self._accept_moved:
                 self._check_masters(self._then)
+            self._check_rooms(len(self._then.sources))
+            if not self._accept_moved:
                 self._check_sink(self._then)
         for folder, owner in self._owners.items():
             self._check_owner(folder, owner)
@@ -121,6 +123,16 @@ class Belonging:
             raise CheckpointMismatchError(
                 f"{read}, and Spark would read moved files again: put it back, set fileNameOnly = true in its "
                 f"options so that Spark recognizes files by name, or pass --accept-moved if all files are new."
+            )
+
+    def _check_rooms(self, sources: int) -> None:
+        planned = planned_sources(self._checkpoint, self._numbers.planned or 0)
+        now = self._description.rooms
+        if planned is not None and planned != sources + now:
+            raise CheckpointMismatchError(
+                f"Rows would wait in {now} rooms, but the checkpoint {self._checkpoint} has {planned - sources}, and "
+                f"Spark cannot add or drop one: set max_wait in [enrich] and unmatched = 'park' as they were (max_wait "
+                f"= '0 seconds' keeps a room empty), or {ANEW}."
             )
 
     def _check_masters(self, then: Belongings) -> None:

@@ -276,6 +276,15 @@ class PipelineDescription:
         page = replace(self.statistics.page, wanted=True)
         return replace(self, statistics=replace(self.statistics, page=page))
 
+    def waits(self, dimension: DimensionDescription) -> bool:
+        """Say whether rows may wait in a room for a dimension."""
+        return self.enrich.max_wait_seconds is not None or dimension.unmatched == "park"
+
+    @property
+    def rooms(self) -> int:
+        """How many rooms there are: to Spark each is one more source of the query."""
+        return sum(self.waits(dimension) for dimension in self.dimensions)
+
     def letters_checkpoint(self, place: int) -> str:
         """Return where the query keeps its progress that writes the dead letters of the source at a place."""
         return f"{self.checkpoint}/dead_letters{f'_{place + 1}' if place else ''}"

@@ -65,6 +65,7 @@ def read_description(file: str | Path) -> PipelineDescription:
         spark=read_spark(values.get("spark", {})),
     )
     _check_places_apart(description)
+    _check_topics_apart(description)
     return description
 
 
@@ -102,6 +103,7 @@ def _check_places_apart(description: PipelineDescription) -> None:
         "[sink] path": description.sink.path,
         **{f"{source.where} dead_letters": source.dead_letters for source in description.sources},
         "[enrich] dead_letters": description.enrich.dead_letters,
+        "[enrich] room": description.enrich.room,
         "[statistics] json_lines": str(statistics.json_lines) if statistics.json_lines else None,
         "[statistics] prometheus": str(statistics.prometheus) if statistics.prometheus else None,
     }
@@ -115,5 +117,32 @@ def _check_places_apart(description: PipelineDescription) -> None:
                 raise InvalidSettingError(f"{key} is inside {input_key}, which is read: write somewhere else.")
     for key, output in outputs.items():
         for other_key, other in outputs.items():
+            if (key, other_key) == ("[enrich] room", "[pipeline] checkpoint") and output != other:
+                continue  # where it is by default
             if key != other_key and places.is_inside(output, other):
                 raise InvalidSettingError(f"{key} is inside {other_key}: give each a folder of its own.")
+
+
+def _check_topics_apart(description: PipelineDescription) -> None:
+    """Raise an error if a message would come back as input, over and over."""
+    read = {
+        (server, topic)
+        for source in description.sources
+        if source.topic is not None
+        for server in _servers(source.topic.servers)
+        for topic in source.topic.topics
+    }
+    written = {
+        f"{source.where} dead_letters": (source.topic.servers, source.dead_letters_topic)
+        for source in description.sources
+        if source.topic is not None and source.dead_letters_topic is not None
+    }
+    if description.sink.topic is not None:
+        written["[sink] topic"] = (description.sink.topic.servers, description.sink.topic.name)
+    for key, (servers, topic) in written.items():
+        if any((server, topic) in read for server in _servers(servers)):
+            raise InvalidSettingError(f"{key} is a topic that is read: give another topic.")
+
+
+def _servers(text: str) -> set[str]:
+    return {server.strip().lower() for server in text.split(",")}

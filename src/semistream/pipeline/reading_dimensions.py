@@ -35,6 +35,9 @@ def read_dimensions(values: object, folder: Path, *, how: str) -> tuple[Dimensio
 
 def _read_dimension(name: str, values: object, folder: Path, default_how: str) -> DimensionDescription:
     table = TomlTable(name, values, DIMENSION_KEYS)
+    unmatched = table.text("unmatched", choices=get_args(Unmatched)) if "unmatched" in table else None
+    if "retry_for" in table and unmatched != "park":
+        raise table.wrong("retry_for", 'is for parked rows: leave it out, or set unmatched to "park"')
     return DimensionDescription(
         where=name,
         table=_read_table(table, folder),
@@ -45,7 +48,7 @@ def _read_dimension(name: str, values: object, folder: Path, default_how: str) -
         suffix=_read_suffix(table),
         matched=_read_matched(table),
         mirror=read_mirror(table, folder),
-        unmatched=table.text("unmatched", choices=get_args(Unmatched)) if "unmatched" in table else None,
+        unmatched=unmatched,
         retry_seconds=read_seconds(table, "retry_for") if "retry_for" in table else None,
     )
 

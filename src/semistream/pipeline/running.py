@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -37,6 +38,8 @@ _POLL_SECONDS = 0.2
 _SECONDS_FOR_THE_LAST_BATCH = 8.0
 _SECONDS_FOR_THE_LAST_EVENT = 10.0
 _CONNECTION_LOST = (Py4JError, ConnectionError, EOFError)
+_LOGS_OF_WRONG_EXPRESSIONS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark writes the whole stack there, also of errors that are caught and told in one sentence."""
 
 
 class _BatchFile(Protocol):
@@ -126,6 +129,8 @@ def run_pipeline(
 @contextmanager
 def session_of(description: PipelineDescription) -> Iterator[SparkSession]:
     """Make the session that a pipeline asks for, with the jars of its formats, and stop it at the end."""
+    for name in _LOGS_OF_WRONG_EXPRESSIONS:
+        PySparkLogger.getLogger(name).disabled = True
     formats, given = jars.formats_of(description), {_REDACTION: secrets.REDACTION, **description.spark.settings}
     settings = jars.settings_with_jars(formats, given)
     try:

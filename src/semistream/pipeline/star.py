@@ -22,8 +22,11 @@ from semistream.pipeline.description import DimensionDescription, PipelineDescri
 from semistream.pipeline.places import is_local
 from semistream.pipeline.remembered_columns import RememberedColumns
 from semistream.spark.dimension import Dimension
+from semistream.spark.enrich_settings import checked_memory, checked_order
 from semistream.spark.enrichment import enrich
+from semistream.spark.room.use import order_in_room
 from semistream.spark.star import joined_with_star
+from semistream.spark.unmatched_rows import checked_unmatched
 from semistream.store.tables import disk_of_each
 
 _HOT_KEYS = 20
@@ -48,10 +51,29 @@ class Joined:
     steps: Sequence[tuple[str, StructType]]
 
 
+def check_joins(description: PipelineDescription) -> None:
+    """Raise an error about settings of the joins that do not go together, as far as it takes no Spark."""
+    settings = description.enrich
+    if settings.room is not None and not rows_may_wait(description):
+        raise InvalidSettingError("[enrich] room is not used: give `max_wait`, or leave it out.")
+    recipe = algorithm_named(settings.algorithm)
+    recipe.values(settings.parameters)
+    checked_memory(memory_of_join(description))
+    for dimension in description.dimensions:
+        waits = description.waits(dimension)
+        with naming(dimension.where):
+            checked_unmatched(
+                dimension.unmatched, dimension.how, has_room=waits, has_dead_letters=settings.dead_letters is not None
+            )
+            if waits:
+                order_in_room(settings.order)
+            else:
+                checked_order(settings.order, recipe, settings.parameters)
+
+
 def joined(rows: DataFrame, description: PipelineDescription, columns: Sequence[RememberedColumns]) -> Joined:
     """Return the rows with the columns of all dimensions."""
-    if description.enrich.room is not None and not rows_may_wait(description):
-        raise InvalidSettingError("[enrich] room is not used: give `max_wait`, or leave it out.")
+    check_joins(description)
     names = _operator_names(description)
     steps = [f"dimension {MasterTable(dimension.table).address.name}" for dimension in description.dimensions]
     if _is_star(description):
@@ -144,17 +166,13 @@ def _joined(
 
 def rows_may_wait(description: PipelineDescription) -> bool:
     """Say whether rows may leave in other micro-batches than they came with."""
-    return any(_waits(description, dimension) for dimension in description.dimensions)
-
-
-def _waits(description: PipelineDescription, dimension: DimensionDescription) -> bool:
-    return description.enrich.max_wait_seconds is not None or dimension.unmatched == "park"
+    return description.rooms > 0
 
 
 def _room(description: PipelineDescription, dimension: DimensionDescription, name: str) -> str | None:
     """Return where rows wait, if some may: beside the checkpoint, with which it is moved and deleted."""
     room = description.enrich.room
-    if not _waits(description, dimension):
+    if not description.waits(dimension):
         return None
     if room is None and not is_local(description.checkpoint):
         raise InvalidSettingError(

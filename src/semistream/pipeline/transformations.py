@@ -53,6 +53,10 @@ def apply_steps(
         try:
             rows = _applied(rows, step, where)
         except PySparkException as error:
+            if error.getCondition() == "MISSING_GROUP_BY":
+                raise InvalidSettingError(
+                    f"{where} aggregates rows, which no step can: write an expression over the columns of one row."
+                ) from None
             raise InvalidSettingError(f"{where} {first_sentence(error)}.") from None
         if note is not None:
             note(f"{table} {number}: {_VERBS[type(step)]}", rows)

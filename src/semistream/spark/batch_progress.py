@@ -205,7 +205,7 @@ def _is_room(source: Any) -> bool:
         end = json.loads(source.endOffset or "null")
     except ValueError:
         return False
-    return isinstance(end, dict) and set(end) == OFFSET_FIELDS
+    return isinstance(end, dict) and set(end) == set(OFFSET_FIELDS)
 
 
 def _backlog(sources: Any) -> int | None:

@@ -78,6 +78,7 @@ spark.sql("CREATE TABLE lake.shop.sales (sale_id BIGINT, product_id BIGINT, pric
 """
 
 
+@pytest.mark.timeout(2_400)  # five sessions of Spark, and the first one fetches a runtime
 def test_batches_are_appended_to_an_iceberg_table_once_and_can_be_read_as_a_stream(tmp_path: Path) -> None:
     products = pa.table({"product_id": range(50), "price": [7 * number for number in range(50)]})
     ss.MasterTable.build(products, tmp_path / "products", key="product_id")

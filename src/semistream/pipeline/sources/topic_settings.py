@@ -45,8 +45,6 @@ def describe_topic(table: TomlTable, format_name: str, folder: Path) -> SourceDe
     value = table.text("value", "json", choices=VALUES)
     letters_topic = _read_letters_topic(table)
     topics = _read_topics(table)
-    if letters_topic in topics:
-        raise table.wrong("dead_letters", "would go to a topic that is read: give another topic")
     return SourceDescription(
         where=table.name,
         format=format_name,

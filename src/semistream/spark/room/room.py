@@ -20,7 +20,7 @@ from semistream.store.address import LOCAL, Address
 from semistream.store.places.choice import place_of
 from semistream.store.places.place import Place
 
-FORMAT = 1
+FORMAT = 2
 _TERMS, _OWNER, _ROWS = "room.json", "owner.json", "rows"
 _NAME = re.compile(r"(\d{12})-(\d{5})\.room")
 _HEADS_AT_ONCE = 16
@@ -63,6 +63,10 @@ class Room:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._place: Place = place_of(address)
+
+    def __reduce__(self) -> tuple[type[Room], tuple[Address]]:
+        """Let Spark send the source of a room by its address alone."""
+        return Room, (self.address,)
 
     @classmethod
     def checked(cls, address: Address, key: Iterable[str], stream: pa.Schema, slots: int) -> tuple[Room, RoomTerms]:

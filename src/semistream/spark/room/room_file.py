@@ -1,6 +1,6 @@
 """A file of a room: the rows that one task of a micro-batch kept back.
 
-    1,024 bytes   magic, then a JSON object, padded with spaces
+    1,024 bytes   magic, a JSON object, padded with spaces, and the checksum of all that
     the rest      an Arrow stream: the columns of the stream, and when each row first came, how often it was looked for
                   in vain, and what it is here for
 
@@ -23,7 +23,9 @@ import pyarrow as pa
 from semistream.core.errors import CorruptTableError
 
 HEAD_BYTES = 1024
-_MAGIC = b"SSROOM1\n"
+_MAGIC = b"SSROOM2\n"
+_CHECKED_BYTES = HEAD_BYTES - 8
+"""Of the head; the rest is their checksum."""
 _CHUNK_BYTES = 1 << 20
 SINCE = pa.field("since", pa.timestamp("us", tz="UTC"))
 TRIES = pa.field("tries", pa.int32())
@@ -77,9 +79,10 @@ class RoomHead:
     def parsed(cls, head: bytes, shown: str) -> RoomHead:
         """Return what the first bytes of a file say, or raise CorruptTableError."""
         try:
-            if not head.startswith(_MAGIC) or len(head) < HEAD_BYTES:
+            checked = head[:_CHECKED_BYTES]
+            if not head.startswith(_MAGIC) or head[_CHECKED_BYTES:] != _checksum(checked):
                 raise ValueError
-            told: dict[str, Any] = json.loads(head[len(_MAGIC) : HEAD_BYTES])
+            told: dict[str, Any] = json.loads(checked[len(_MAGIC) :])
             return cls(**{field.name: told[field.name] for field in fields(cls)})
         except (ValueError, KeyError, TypeError, UnicodeDecodeError):
             raise CorruptTableError(f"{shown} is damaged or not a file of a room: restore it from a backup.") from None
@@ -87,8 +90,9 @@ class RoomHead:
     def as_bytes(self) -> bytes:
         """Return the first bytes of a file."""
         head = _MAGIC + json.dumps(asdict(self), separators=(",", ":")).encode()
-        assert len(head) <= HEAD_BYTES
-        return head.ljust(HEAD_BYTES)
+        assert len(head) <= _CHECKED_BYTES
+        checked = head.ljust(_CHECKED_BYTES)
+        return checked + _checksum(checked)
 
 
 class NewRoomFile:
@@ -148,6 +152,10 @@ def read_rows(file: BinaryIO, shown: str, *kinds: Kind) -> Iterator[pa.RecordBat
     for batch in pa.ipc.open_stream(file):
         if batch.num_rows and batch.column(batch.num_columns - 1)[0].as_py() in kinds:
             yield batch.select(range(batch.num_columns - 1))
+
+
+def _checksum(head: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(head)
 
 
 def min_seconds(since: pa.Array) -> float:

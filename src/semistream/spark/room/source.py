@@ -11,13 +11,13 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
-from semistream.spark.room.names import FORMAT, SLOT, TICKET
+from semistream.spark.room.names import FORMAT, OFFSET_FIELDS, SLOT, TICKET
 from semistream.spark.room.room import Room, RoomError, RoomTerms
 from semistream.spark.room.room_file import RoomHead
 from semistream.store.address import Address
@@ -69,18 +69,20 @@ class Offset:
     """The newest micro-batch whose parked rows have been looked for again."""
     rounds: int = 0
     """How often parked rows have been looked for."""
+    rows: int = 0
+    """How many rows that micro-batch left waiting, in all slots."""
 
     @classmethod
     def parsed(cls, told: Mapping[str, Any]) -> Offset:
         """Return the offset that Spark kept."""
         try:
-            return cls(int(told["waiting"]), int(told["parked"]), int(told["rounds"]))
+            return cls(*(int(told[name]) for name in OFFSET_FIELDS))
         except (KeyError, TypeError, ValueError):
             raise RoomError("The checkpoint has an offset that is not of a room: give the query a new one.") from None
 
     def as_dict(self) -> dict[str, int]:
         """Return the offset as Spark keeps it."""
-        return {"waiting": self.waiting, "parked": self.parked, "rounds": self.rounds}
+        return asdict(self)
 
 
 class RoomSource(DataSource):
@@ -126,6 +128,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._heads: dict[tuple[int, int], RoomHead] = {}
+        self._needed: set[tuple[int, int]] = set()
+        """The files that micro-batches from the last look on may read."""
         self._looked = 0.0
         self._is_new = False
 
@@ -144,9 +148,13 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             if not self._is_new and not self._room.is_made():
                 raise self._lost()
             self._room.make(self._terms)
+            self._room.remove_leftovers()
             self._terms = None
         self._look()
         self._check_evaluated(begin)
+        parked = self._parked()
+        self._check_still_parks(parked)
+        self._check_parked(parked)
         end = self._end(begin)
         self._remove_old()
         return self._tickets(begin, end), end.as_dict()
@@ -163,6 +171,8 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(self) -> None:
         """Take notice of new and removed files."""
         files = {(batch, slot) for batch, slots in self._room.files().items() for slot in slots}
+        if gone := self._needed - files:
+            raise self._lost(self._room.shown(*min(gone)))
         self._heads = {file: head for file, head in self._heads.items() if file in files}
         self._heads.update(self._room.heads(files - self._heads.keys()))
 
@@ -187,12 +197,13 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
     # Offsets.
 
     def _end(self, begin: Offset) -> Offset:
-        newest = self._newest()
-        waiting = newest if self._waiting(newest) else begin.waiting
+        newest, end = self._newest(), begin
+        if waiting := self._waiting(newest):
+            end = replace(end, waiting=newest, rows=sum(head.waiting for head in waiting.values()))
         if self._is_time_for_parked(newest):
             self._looked = self._clock()
-            return Offset(waiting, newest, begin.rounds + 1)
-        return Offset(waiting, begin.parked, begin.rounds)
+            end = replace(end, parked=newest, rounds=begin.rounds + 1)
+        return end
 
     def _is_time_for_parked(self, newest: int) -> bool:
         parked = self._parked()
@@ -210,18 +221,43 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             return True
         if now - self._looked < pause:
             return False
-        return min(head.version for head in heads) < table_at(self._table).current_version()
+        # A table that was removed and built again begins to count anew.
+        current = table_at(self._table).current_version()
+        return any(head.version != current for head in heads)
 
     def _tickets(self, begin: Offset, end: Offset) -> Iterator[tuple[Any, ...]]:
         waiting = self._waiting(end.waiting) if end.waiting > begin.waiting else {}
         parked = self._parked(end.parked) if end.rounds > begin.rounds else {}
-        if (end.waiting > begin.waiting and not waiting) or (end.rounds > begin.rounds and not parked):
+        found = sum(head.waiting for head in waiting.values())
+        if (end.waiting > begin.waiting and found != end.rows) or (end.rounds > begin.rounds and not parked):
             raise self._lost()
+        if end.rounds > begin.rounds:
+            self._check_parked(parked, end.parked)
         tickets = [
             (slot, Ticket(end.waiting if slot in waiting else -1, tuple(h.batch for h in parked.get(slot, ()))))
             for slot in sorted({*waiting, *parked})
         ]
         return iter([(slot, ticket.as_json()) for slot, ticket in tickets])
+
+    def _check_parked(self, parked: Mapping[int, list[RoomHead]], until: int | None = None) -> None:
+        """Raise an error if a slot has other parked rows than its newest file says."""
+        newest: dict[int, RoomHead] = {}
+        for (batch, slot), head in sorted(self._heads.items()):
+            if until is None or batch <= until:
+                newest[slot] = head
+        for slot, head in newest.items():
+            if head.parked_in_all != sum(each.parked for each in parked.get(slot, ())):
+                raise self._lost()
+
+    def _check_still_parks(self, parked: Mapping[int, list[RoomHead]]) -> None:
+        """Raise an error if rows are parked, and the query would not look for them any more."""
+        rows = sum(head.parked for heads in parked.values() for head in heads)
+        if rows and self._table is None:
+            raise RoomError(
+                f"{rows} rows are parked in the room {self._room.shown()}, and this query parks none, so that they "
+                f"would stay there: set unmatched='park' again; with retry_for='0 seconds' parked rows that have no "
+                f"match now go to the dead letters."
+            )
 
     def _check_evaluated(self, begin: Offset) -> None:
         """Raise an error if files are gone, or rows that were to leave in a micro-batch were not even looked at."""
@@ -235,16 +271,18 @@ class RoomReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
                     f"write all rows of each micro-batch."
                 )
 
-    def _lost(self) -> RoomError:
+    def _lost(self, file: str = "files") -> RoomError:
         return RoomError(
-            f"The room {self._room.shown()} has lost files that the checkpoint knows of: restore both from the same "
-            f"backup, or begin with a new room and a new checkpoint, without the rows that waited."
+            f"The room {self._room.shown()} has lost {file}, with rows that the query needs: restore room and "
+            f"checkpoint from the same backup, or begin with a new room and a new checkpoint, without the rows that "
+            f"waited."
         )
 
     def _remove_old(self) -> None:
         """Remove files that no offset needs any more, now that all micro-batches up to here are committed."""
         newest = self._newest()
-        needed = {(head.batch, head.slot) for heads in self._parked().values() for head in heads}
-        for file in [file for file in self._heads if file[0] < newest and file not in needed]:
+        parked = {(head.batch, head.slot) for heads in self._parked().values() for head in heads}
+        self._needed = parked | {(newest, slot) for slot in self._waiting(newest)}
+        for file in [file for file in self._heads if file[0] < newest and file not in parked]:
             self._room.remove(*file)
             del self._heads[file]
