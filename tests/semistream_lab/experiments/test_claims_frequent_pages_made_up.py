@@ -1,7 +1,5 @@
 """Judges of claims 71 to 92 on made-up curves: each can hold, and each can fail, as the paper measured or otherwise."""
 
-from collections import Counter
-
 import pytest
 from made_up_results import Numbers, made_up, run_of
 
@@ -70,18 +68,6 @@ def family_rates(
     return numbers  # type: ignore[return-value]
 
 
-def noisy(numbers: Numbers) -> Numbers:
-    """Return rates that differ by 2% from seed to seed."""
-    asked: Counter[tuple[str, float]] = Counter()
-
-    def of_next_seed(series: str, x: float) -> dict[str, object]:
-        asked[series, x] += 1
-        row = dict(numbers(series, x))
-        return {**row, "service_rate": float(row["service_rate"] or 0) * (1 + 0.02 * (asked[series, x] % 3 - 1))}
-
-    return of_next_seed  # type: ignore[return-value]
-
-
 def with_what_may_decide(number: int, curves: Numbers) -> dict[str, Numbers]:
     """Return the experiments of a claim with those that say what decides it, which decide nothing."""
     own = CLAIMS[number].experiment.replace("-", "_")
@@ -105,7 +91,7 @@ def test_a_lead_over_the_published_position_that_a_later_one_ends_depends_on_it(
 
 
 def test_a_lead_that_is_undecided_otherwise_is_a_lead_with_a_note() -> None:
-    finding = verdict(80, pq_3b=noisy(family_rates(1e4, 1.2e4, 1.5e4, late=1.501e4)))
+    finding = verdict(80, pq_3b=family_rates(1e4, 1.2e4, 1.5e4, late=1.501e4))
     assert finding.verdict == "holds"
     assert "undecided at 90%" in finding.reason
 
@@ -113,7 +99,7 @@ def test_a_lead_that_is_undecided_otherwise_is_a_lead_with_a_note() -> None:
 @pytest.mark.parametrize("number", [80, 83, 85])
 def test_a_priority_queue_within_the_noise_is_undecided(number: int) -> None:
     own = CLAIMS[number].experiment.replace("-", "_")
-    close = verdict(number, **{own: noisy(family_rates(1e4, 1.2e4, 1.205e4))})
+    close = verdict(number, **{own: family_rates(1e4, 1.2e4, 1.205e4)})
     assert close.holds is None
     assert "Undecided" in close.reason
 
@@ -189,7 +175,7 @@ def test_a_gap_at_weak_skew_is_judged_by_factors() -> None:
 
 
 def test_gaps_whose_ends_differ_by_less_than_the_noise_are_undecided() -> None:
-    assert verdict(84, pq_3c=noisy(family_rates(1e4, 1e4, 2e4, grow=-0.002))).holds is None
+    assert verdict(84, pq_3c=family_rates(1e4, 1e4, 2e4, grow=-0.002)).holds is None
 
 
 def test_who_must_be_configured_does_not_adapt() -> None:
