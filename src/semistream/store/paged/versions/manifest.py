@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from semistream.core.errors import ConcurrentWriteError, CorruptTableError, MasterNotFoundError
 from semistream.store.paged.format.layout import (
-    FORMAT,
+    BY_USE_FORMAT,
+    PLAIN_FORMAT,
     check_format,
     is_of_newer_format,
     manifest_name,
@@ -34,6 +35,21 @@ class TableFile:
     size_bytes: int
     crc: int | None = None
     """The checksum of an index file; the pages of a data file have their own."""
+
+
+@dataclass(frozen=True)
+class OrderByUse:
+    """How a version is ordered by use: in heat classes, the hottest first."""
+
+    by: str
+    """Where the heat of the rows was taken from, for people."""
+    pages: tuple[int, ...] = ()
+    """The pages of each class."""
+    keys: int = 0
+    """The keys in the map of hot keys, which stands in the index file."""
+    map_bytes: int = 0
+    same_rows_as: tuple[str, ...] = ()
+    """The identities of versions that have the very same rows in another order."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,8 @@ class Manifest:
     """Data files that hold copies of pages of earlier versions, with the offset from which on they do."""
     mirror: Mapping[str, Any] | None = None
     """Of a mirror: its source, and how far that has been applied in these rows; plain JSON."""
+    by_use: OrderByUse | None = None
+    """None if the rows are in the order of their codes."""
 
     @property
     def identity(self) -> str:
@@ -82,8 +100,11 @@ class Manifest:
         }
         if self.mirror is not None:
             fields["mirror"] = self.mirror
+        if self.by_use is not None:
+            fields["by_use"] = asdict(self.by_use)
         body = json.dumps(fields).encode() + b"\n"
-        header = {"magic": _MAGIC, "format": FORMAT, "body_bytes": len(body), "body_crc": zlib.crc32(body)}
+        file_format = PLAIN_FORMAT if self.by_use is None else BY_USE_FORMAT
+        header = {"magic": _MAGIC, "format": file_format, "body_bytes": len(body), "body_crc": zlib.crc32(body)}
         return json.dumps(header).encode() + b"\n" + body
 
 
@@ -274,6 +295,19 @@ def _from_fields(path: str, fields: dict[str, Any]) -> Manifest:
         created=str(fields["created"]),
         copied={str(name): int(offset) for name, offset in fields.get("copied", {}).items()},
         mirror=_mirror(fields.get("mirror")),
+        by_use=_by_use(fields.get("by_use")),
+    )
+
+
+def _by_use(value: Any) -> OrderByUse | None:
+    if value is None:
+        return None
+    return OrderByUse(
+        by=str(value["by"]),
+        pages=tuple(int(count) for count in value["pages"]),
+        keys=int(value["keys"]),
+        map_bytes=int(value["map_bytes"]),
+        same_rows_as=tuple(str(identity) for identity in value["same_rows_as"]),
     )
 
 
