@@ -252,7 +252,7 @@ def recluster(
     memory: Memory = _MEMORY,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
 ) -> None:
-    """Put rows that are asked for often together on the first pages, as a new version.
+    """Put the hottest rows on the first pages, as a new version.
 
     Without --by and --counts it takes the use that caches of Spark queries have saved beside the table.
     """
