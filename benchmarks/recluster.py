@@ -41,13 +41,15 @@ def main() -> None:
     parser.add_argument("--kept-keys", type=int, help="only the most frequent keys of the sample, as caches save them")
     parser.add_argument("--page-bytes", type=int, default=8192)
     parser.add_argument("--algorithm", default="optimised-x-hybridjoin,x-hybridjoin-tuned,hybridjoin,demandjoin")
+    parser.add_argument("--index-memory", help="what the map of hot keys may take; by default half of the keys are hot")
+    parser.add_argument("--read-bytes", type=int, help="of HYBRIDJOIN and its relatives, instead of the papers'")
     parser.add_argument("--profile", default="papers")
     parser.add_argument("--queues", type=float, default=4.0)
     parser.add_argument("--max-tuples", type=int, default=20_000_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         table = MasterTable.build(_rows(options.rows), Path(folder) / "master", "key", page_bytes=options.page_bytes)
-        table.recluster(_counts(options), memory="1GB")
+        table.recluster(_counts(options), index_memory=options.index_memory, memory="1GB")
         _report(table, options)
 
 
@@ -87,8 +89,10 @@ def _joined(
 ) -> dict[str, float]:
     keys = _keys(options, "sorted" if order == "sorted" else "shuffled")
     keys.seek(options.sample)  # behind the tuples that were counted
+    recipe = algorithm_named(algorithm)
+    has_reads = options.read_bytes is not None and "read_bytes" in recipe.parameters
     measured = measure(
-        algorithm_named(algorithm),
+        recipe,
         store,
         Workload(keys),
         memory=memory,
@@ -96,6 +100,7 @@ def _joined(
         queues=options.queues,
         profile=profile_named(options.profile),
         accounting="papers",
+        parameters={"read_bytes": options.read_bytes} if has_reads else None,
         max_tuples=options.max_tuples,
     )
     stats = measured.stats

@@ -211,7 +211,14 @@ class MasterTable:
         """
         return tables.compact(self.address, progress=progress)
 
-    def recluster(self, by: Any = None, *, memory: int | str = "256MB", progress: Progress | None = None) -> int:
+    def recluster(
+        self,
+        by: Any = None,
+        *,
+        index_memory: int | str | None = None,
+        memory: int | str = "256MB",
+        progress: Progress | None = None,
+    ) -> int:
         """Write all rows in the order of their use as the next version, and return its number.
 
         What is asked for often then lies together on the first pages, which some algorithms keep in memory; keys are
@@ -222,13 +229,19 @@ class MasterTable:
                 greatest values are the hottest. Or counts of keys, in any form that `build` takes but a DataFrame: the
                 key columns and a column "count". By default the use that the caches of `enrich` have saved beside the
                 table.
+            index_memory: What the map of hot keys may take in the memory of each join: bytes, or a string such as
+                "1MB". By default half of the keys are hot at most, and the map takes 2.5 to 3 bytes for each.
             memory: What sorting may use: bytes, or a string such as "256MB".
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         if isinstance(by, str):
-            return tables.recluster_by_column(self.address, by, memory=memory, progress=progress)
+            return tables.recluster_by_column(
+                self.address, by, index_memory=index_memory, memory=memory, progress=progress
+            )
         if by is not None:
-            return tables.recluster_by_counts(self.address, by, memory=memory, progress=progress)
+            return tables.recluster_by_counts(
+                self.address, by, index_memory=index_memory, memory=memory, progress=progress
+            )
         from semistream.spark.saved_cache import saved_use
 
         beside = tables.table_at(self.address).saved_rows
@@ -238,7 +251,9 @@ class MasterTable:
                 f"No query has saved how the rows of {self.address} are used: name a column that tells it, or give "
                 f"counts of keys."
             )
-        return tables.recluster_by_codes(self.address, *used, memory=memory, progress=progress)
+        return tables.recluster_by_codes(
+            self.address, *used, index_memory=index_memory, memory=memory, progress=progress
+        )
 
     def restore(self, version: int) -> int:
         """Go back to an earlier version: commit its content under a new number, and return that.

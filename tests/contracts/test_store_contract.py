@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from store_contract import StoreContract
+from used_tables import ordered_by_use
 
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
@@ -50,29 +50,17 @@ class TestPagedFileStoreAfterMerges(StoreContract):
 class TestPagedFileStoreByUse(StoreContract):
     """Half of the rows are hot, in several heat classes."""
 
-    @pytest.fixture(autouse=True)
-    def _small_classes(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("semistream.store.paged.write.heat._SMALLEST_CLASS", 50)
-
     def make(self, rows: pa.Table, key: str | list[str], on_duplicate: str = "error") -> MasterStore:
         table = MasterTable.build(rows, self.directory / "table", key, page_bytes=2048, on_duplicate=on_duplicate)
-        return by_use(table, rows).open()
+        return ordered_by_use(table).open()
 
 
 class TestPagedFileStoreByUseAfterMerges(TestPagedFileStoreByUse):
     def make(self, rows: pa.Table, key: str | list[str], on_duplicate: str = "error") -> MasterStore:
         half = rows if on_duplicate == "all" else rows.slice(0, len(rows) * 2 // 3)
         table = MasterTable.build(half, self.directory / "table", key, page_bytes=2048, on_duplicate=on_duplicate)
-        by_use(table, half).merge(upserts=rows.slice(len(half)))
+        ordered_by_use(table).merge(upserts=rows.slice(len(half)))
         return table.open()
-
-
-def by_use(table: MasterTable, rows: pa.Table) -> MasterTable:
-    """Put the rows of a table in an order of use that has nothing to do with that of their keys."""
-    if len(rows):
-        counts = np.random.default_rng(3).zipf(1.3, len(rows))
-        table.recluster(rows.select(table.open().key).append_column("count", pa.array(counts)))
-    return table
 
 
 class TestCountingStore(StoreContract):

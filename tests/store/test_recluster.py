@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from table_model import all_rows
 
+from semistream.core.budget import parse_bytes
 from semistream.core.errors import CorruptTableError, InvalidSettingError
 from semistream.engine.cache.hot_rows import HotRows
 from semistream.master_table import MasterTable
@@ -267,6 +268,19 @@ def test_the_map_costs_less_than_three_bytes_a_hot_key() -> None:
     again = HeatMap.decode(memoryview(hot.encode()))
     assert again.is_same_as(hot)
     assert not few.is_same_as(hot)
+
+
+@pytest.mark.parametrize("index_memory", ["2KB", "20KB", 1])
+def test_the_map_takes_no_more_than_it_may(table: MasterTable, index_memory: int | str) -> None:
+    plain = table.open().index_bytes
+    table.recluster("rank", index_memory=index_memory)
+    about = table.info()["by_use"]
+    assert 0 < about["keys"] <= COUNT // 2
+    # The head of the map, and a bucket or two, are all that the smallest one has.
+    assert about["map_bytes"] <= max(parse_bytes(index_memory), 20) + 20
+    # Each class has a page that is not full, and a sparse index of its own.
+    assert table.open().index_bytes < plain + about["map_bytes"] + 16 * 100
+    table.verify()
 
 
 @settings(max_examples=100, deadline=None)

@@ -249,6 +249,14 @@ def recluster(
         list[Path] | None,
         typer.Option(metavar="FILE", help="Key columns and a column count: how often keys are asked for; repeatable."),
     ] = None,
+    index_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="What the map of hot keys may take in the memory of a join, such as 1MB.",
+            show_default="3 bytes a hot key, of which at most half are",
+        ),
+    ] = None,
     memory: Memory = _MEMORY,
     as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
 ) -> None:
@@ -268,6 +276,7 @@ def recluster(
     with progress() as reporting:
         version = table.recluster(
             source_files.as_in_table(counts, schema) if counts else by,
+            index_memory=index_memory,
             memory=memory,
             progress=lambda what, done, total: reporting.update(f"{what.capitalize()} rows", done, total),
         )

@@ -139,26 +139,38 @@ def compact(address: TableAddress, *, progress: Progress | None = None) -> int:
 
 
 def recluster_by_column(
-    address: TableAddress, column: str, *, memory: int | str = "256MB", progress: Progress | None = None
+    address: TableAddress,
+    column: str,
+    *,
+    index_memory: int | str | None = None,
+    memory: int | str = "256MB",
+    progress: Progress | None = None,
 ) -> int:
     """Write all rows in the order of their use, which a column tells, as the next version; return its number."""
     return paged.recluster(
         _paged(address).place,
         lambda layout: heat_by_column(layout, column),
         f"column {column}",
+        index_memory=index_memory,
         memory=memory,
         progress=progress,
     )
 
 
 def recluster_by_counts(
-    address: TableAddress, counts: Any, *, memory: int | str = "256MB", progress: Progress | None = None
+    address: TableAddress,
+    counts: Any,
+    *,
+    index_memory: int | str | None = None,
+    memory: int | str = "256MB",
+    progress: Progress | None = None,
 ) -> int:
     """Do it by counts of keys: rows with the key columns and a column "count"."""
     return paged.recluster(
         _paged(address).place,
         lambda layout: heat_by_counted_keys(layout, counts),
         "counts of keys",
+        index_memory=index_memory,
         memory=memory,
         progress=progress,
     )
@@ -169,6 +181,7 @@ def recluster_by_codes(
     codes: Int64Array,
     counts: Float64Array,
     *,
+    index_memory: int | str | None = None,
     memory: int | str = "256MB",
     progress: Progress | None = None,
 ) -> int:
@@ -177,6 +190,7 @@ def recluster_by_codes(
         _paged(address).place,
         lambda layout: heat_by_codes(codes, counts),  # noqa: ARG005
         "saved statistics",
+        index_memory=index_memory,
         memory=memory,
         progress=progress,
     )

@@ -59,6 +59,12 @@ class HeatMap:
         starts = np.searchsorted(buckets[is_first], bounds, side="left").astype(np.uint32)
         return cls(class_count, bucket_bits, starts, entries[is_first].astype(kind))
 
+    @staticmethod
+    def max_keys(size_bytes: int, row_count: int) -> int:
+        """Return how many keys a map of a table of so many rows can have within some bytes."""
+        short, long = size_bytes // 3, size_bytes // 5
+        return short if short * _SHORT_ENTRIES_FROM >= row_count else long
+
     @property
     def size_bytes(self) -> int:
         """The memory of the map."""

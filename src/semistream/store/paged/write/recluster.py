@@ -39,20 +39,23 @@ def recluster(
     heat_of: Callable[[RowLayout], Heat],
     by: str,
     *,
+    index_memory: int | str | None = None,
     memory: int | str = "256MB",
     progress: Progress | None = None,
 ) -> int:
     """Write all rows in the order of their heat as the next version, and return its number.
 
-    At most half of the rows count as hot, and as many as can be chosen from in a quarter of the memory. Costs two reads
-    of the table, and writes it twice. `by` says in words where the heat comes from.
+    At most half of the keys count as hot: as many as can be chosen in a quarter of the memory, and as the map of hot
+    keys can have within `index_memory`. Costs two reads of the table, and writes it twice. `by` says in words where the
+    heat comes from.
     """
     memory_bytes = max(_SMALLEST_MEMORY, parse_bytes(memory))
+    map_bytes = None if index_memory is None else parse_bytes(index_memory, "index_memory")
     place, report = place_of(where), progress or silent
 
     def attempt() -> int:
         with NewVersion(place) as version, PagedFileStore(place, version=version.base) as old:
-            heat_map = _heat_map(old, heat_of(old.layout), memory_bytes, report)
+            heat_map = _heat_map(old, heat_of(old.layout), map_bytes, memory_bytes, report)
             if not len(heat_map.entries):
                 raise InvalidSettingError(
                     f"No row of {place.shown()} is hotter than the others by its {by}: name a column or give counts "
@@ -63,8 +66,11 @@ def recluster(
     return repeated(place, attempt)
 
 
-def _heat_map(old: PagedFileStore, heat: Heat, memory_bytes: int, report: Progress) -> HeatMap:
-    hottest = HottestKeys(max(1, min(old.row_count // 2, memory_bytes // 4 // _KEY_BYTES)))
+def _heat_map(old: PagedFileStore, heat: Heat, map_bytes: int | None, memory_bytes: int, report: Progress) -> HeatMap:
+    max_keys = min(old.row_count // 2, memory_bytes // 4 // _KEY_BYTES)
+    if map_bytes is not None:
+        max_keys = min(max_keys, HeatMap.max_keys(map_bytes, old.row_count))
+    hottest = HottestKeys(max(1, max_keys))
     done = 0
     for rows in whole_codes(rows_by_code(old, memory_bytes // 8)):
         hottest.add(codes_of(rows), heat(rows))
