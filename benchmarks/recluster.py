@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("--index-memory", help="what the map of hot keys may take; by default half of the keys are hot")
     parser.add_argument("--read-bytes", type=int, help="of HYBRIDJOIN and its relatives, instead of the papers'")
     parser.add_argument("--profile", default="papers")
+    parser.add_argument("--tuples", type=int, default=1_000_000)
     parser.add_argument("--queues", type=float, default=4.0)
     parser.add_argument("--max-tuples", type=int, default=20_000_000)
     options = parser.parse_args()
@@ -96,7 +97,7 @@ def _joined(
         store,
         Workload(keys),
         memory=memory,
-        tuples=1_000_000,
+        tuples=options.tuples,
         queues=options.queues,
         profile=profile_named(options.profile),
         accounting="papers",

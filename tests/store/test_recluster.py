@@ -158,6 +158,15 @@ def test_a_column_tells_the_heat(table: MasterTable, rows: pa.Table) -> None:
     assert table.info()["by_use"]["by"] == "column rank"
 
 
+def test_rows_without_a_value_are_cold_and_moments_before_1970_may_be_hot(tmp_path: Path) -> None:
+    days = pa.array([None if day % 3 else -day for day in range(3000)], pa.int32()).cast(pa.date32())
+    table = MasterTable.build(pa.table({"id": np.arange(3000), "day": days}), tmp_path / "t", "id", page_bytes=512)
+    table.recluster("day")
+    assert table.info()["by_use"]["keys"] in range(990, 1001)
+    assert table.open().locate(np.arange(0, 60, 3)).max() < 3
+    table.verify()
+
+
 def test_saved_statistics_of_several_caches_tell_the_heat(table: MasterTable) -> None:
     saved = table_at(table.address).saved_rows
     assert saved is not None

@@ -22,11 +22,11 @@ _SMALLEST_CLASS = 256
 """Keys; fewer would hardly fill a page group."""
 
 Heat: TypeAlias = Callable[[pa.RecordBatch], Float64Array]
-"""Tells the heat of coded rows; NaN of those whose heat nobody knows."""
+"""Tells the heat of coded rows: any number, the greatest for the hottest."""
 
 
 def heat_by_column(layout: RowLayout, name: str) -> Heat:
-    """Return what takes the values of a column of the table for the heat of its rows."""
+    """Return what takes the values of a column of the table for the heat of its rows; those without one are cold."""
     if name not in layout.schema.names:
         raise UnknownColumnError(f"The table has no column {name!r}: it has {', '.join(layout.schema.names)}.")
     types, data_type = pa.types, layout.schema.field(name).type
@@ -45,7 +45,7 @@ def heat_by_column(layout: RowLayout, name: str) -> Heat:
         elif types.is_boolean(data_type):
             values = values.cast(pa.int8())
         numbers: Float64Array = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return numbers
+        return np.where(np.isnan(numbers), -np.inf, numbers)
 
     return heat
 
@@ -53,12 +53,12 @@ def heat_by_column(layout: RowLayout, name: str) -> Heat:
 def heat_by_codes(codes: Int64Array, counts: Float64Array) -> Heat:
     """Return what takes counts of key codes for the heat of their rows; counts of one code are added up."""
     known, of_each = np.unique(codes, return_inverse=True)
-    sums = np.append(np.bincount(of_each, weights=counts, minlength=len(known)), np.nan)
+    sums = np.append(np.bincount(of_each, weights=counts, minlength=len(known)), 0.0)
 
     def heat(rows: pa.RecordBatch) -> Float64Array:
         asked = codes_of(rows)
         if not len(known):
-            return np.full(len(asked), np.nan)
+            return np.zeros(len(asked))
         places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         return sums[np.where(known[places] == asked, places, len(known))]
 
@@ -96,29 +96,24 @@ class HottestKeys:
         self._new_values: list[Float64Array] = []
         self._new_count = 0
         self._lowest = np.inf
-        self._all_known = True
 
     def add(self, codes: Int64Array, values: Float64Array) -> None:
         """Take sorted codes, all rows of a code at once, and the heat of each row; that of a key is its greatest."""
         if not len(codes):
             return
         starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
-        codes, values = codes[starts], np.fmax.reduceat(values, starts)
-        known = ~np.isnan(values)
-        if known.any():
-            self._lowest = min(self._lowest, float(values[known].min()))
-        self._all_known = self._all_known and bool(known.all())
-        self._new_codes.append(codes[known])
-        self._new_values.append(values[known])
-        self._new_count += int(known.sum())
+        codes, values = codes[starts], np.maximum.reduceat(values, starts)
+        self._lowest = min(self._lowest, float(values.min()))
+        self._new_codes.append(codes)
+        self._new_values.append(values)
+        self._new_count += len(codes)
         if self._new_count > max(self._max_keys, 1 << 16):
             self._cut()
 
     def by_heat(self) -> Int64Array:
         """Return the codes, the hottest first."""
         self._cut()
-        # Where all rows have a heat, the lowest says no more than that a row is not hot.
-        hot = self._values > self._lowest if self._all_known else self._values > 0
+        hot = self._values > self._lowest
         order = np.argsort(-self._values[hot], kind="stable")
         return self._codes[hot][order]
 
