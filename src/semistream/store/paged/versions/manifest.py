@@ -22,6 +22,7 @@ from semistream.store.paged.format.layout import (
     manifest_name,
     version_of,
 )
+from semistream.store.paged.versions.order_by_use import OrderByUse
 from semistream.store.places.place import Lease, Place, WriterTurn
 
 _MAGIC = "semistream manifest"
@@ -35,21 +36,6 @@ class TableFile:
     size_bytes: int
     crc: int | None = None
     """The checksum of an index file; the pages of a data file have their own."""
-
-
-@dataclass(frozen=True)
-class OrderByUse:
-    """How a version is ordered by use: in heat classes, the hottest first."""
-
-    by: str
-    """Where the heat of the rows was taken from, for people."""
-    pages: tuple[int, ...] = ()
-    """The pages of each class."""
-    keys: int = 0
-    """The keys in the map of hot keys, which stands in the index file."""
-    map_bytes: int = 0
-    same_rows_as: tuple[str, ...] = ()
-    """The identities of versions that have the very same rows in another order."""
 
 
 @dataclass(frozen=True)
@@ -295,19 +281,7 @@ def _from_fields(path: str, fields: dict[str, Any]) -> Manifest:
         created=str(fields["created"]),
         copied={str(name): int(offset) for name, offset in fields.get("copied", {}).items()},
         mirror=_mirror(fields.get("mirror")),
-        by_use=_by_use(fields.get("by_use")),
-    )
-
-
-def _by_use(value: Any) -> OrderByUse | None:
-    if value is None:
-        return None
-    return OrderByUse(
-        by=str(value["by"]),
-        pages=tuple(int(count) for count in value["pages"]),
-        keys=int(value["keys"]),
-        map_bytes=int(value["map_bytes"]),
-        same_rows_as=tuple(str(identity) for identity in value["same_rows_as"]),
+        by_use=OrderByUse.of_fields(fields.get("by_use")),
     )
 
 

@@ -21,7 +21,8 @@ from semistream.core.errors import (
 )
 from semistream.store.paged.format import layout
 from semistream.store.paged.versions import manifest
-from semistream.store.paged.versions.manifest import Manifest, OrderByUse, TableFile
+from semistream.store.paged.versions.manifest import Manifest, TableFile
+from semistream.store.paged.versions.order_by_use import OrderByUse
 from semistream.store.paged.versions.page_index import PageIndex, write_index
 from semistream.store.places.place import Place
 

@@ -15,8 +15,9 @@ from semistream.store.paged.format.heat_map import HeatMap
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.heat_classes import HeatClasses
-from semistream.store.paged.versions.manifest import OrderByUse, TableFile
+from semistream.store.paged.versions.manifest import TableFile
 from semistream.store.paged.versions.new_version import NewVersion, repeated
+from semistream.store.paged.versions.order_by_use import OrderByUse
 from semistream.store.paged.versions.page_index import PageIndex, in_order
 from semistream.store.paged.write.coding import Progress, silent
 from semistream.store.paged.write.duplicates import whole_codes
