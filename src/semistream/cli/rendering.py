@@ -142,7 +142,7 @@ def show_reclustered(table: dict[str, Any], index_bytes_before: int, index_bytes
     hot_pages = sum(by_use["pages"][:-1])
     say(
         f"Version {table['version']} of {escape(table['path'])} has its {_rows(table['rows'])} in the order of their "
-        f"use ({escape(by_use['by'])}): {by_use['keys']:,} hot keys on the first {hot_pages:,} of {table['pages']:,} "
+        f"use ({escape(by_use['by'])}): {_keys(by_use['keys'])} on the first {hot_pages:,} of {table['pages']:,} "
         f"pages. The index takes {format_bytes(index_bytes)} of memory, {format_bytes(index_bytes_before)} before."
     )
 
@@ -157,9 +157,13 @@ def show_restored(table: dict[str, Any], restored: int) -> None:
     say(text)
 
 
+def _keys(count: int) -> str:
+    return "1 hot key" if count == 1 else f"{count:,} hot keys"
+
+
 def _order(by_use: dict[str, Any]) -> str:
     pages = by_use["pages"]
-    return f"by use ({by_use['by']}): {by_use['keys']:,} hot keys on the first {sum(pages[:-1]):,} pages"
+    return f"by use ({by_use['by']}): {_keys(by_use['keys'])} on the first {sum(pages[:-1]):,} pages"
 
 
 def show_info(about: dict[str, Any]) -> None:

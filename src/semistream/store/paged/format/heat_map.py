@@ -23,7 +23,7 @@ MAX_CLASSES = 16
 _CLASS_BITS = 4
 _BUCKET_KEYS = 8
 """A bucket has at most so many keys in the mean, and at least half as many."""
-_SHORT_ENTRIES_FROM = 16
+_SHORT_ENTRIES_FROM = 64
 """Entries have 16 bits if at least one row in so many is hot: otherwise too many cold rows would be among them."""
 _HEAD = struct.Struct("<IBBBB")
 
