@@ -234,6 +234,8 @@ class MasterTable:
             memory: What sorting may use: bytes, or a string such as "256MB".
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
+        if is_spark_frame(by):
+            raise InvalidSettingError("Counts of keys do not come as a Spark DataFrame: give its `toArrow()`.")
         if isinstance(by, str):
             return tables.recluster_by_column(
                 self.address, by, index_memory=index_memory, memory=memory, progress=progress

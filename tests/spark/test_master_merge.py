@@ -129,3 +129,11 @@ def test_nobody_else_writes_while_changes_are_sorted(spark: SparkSession, tmp_pa
     assert table.merge(spark.range(5, 15), progress=write_too) == 2
     assert seen[:2] == [("reading upserts", 0, None), ("reading upserts", 10, 10)]
     assert files != names(table)
+
+
+def test_counts_of_keys_do_not_come_from_spark(spark: SparkSession, tmp_path: Path) -> None:
+    table = MasterTable.build(spark.range(100), tmp_path / "t", "id")
+    with pytest.raises(InvalidSettingError, match="toArrow"):
+        table.recluster(spark.range(10))
+    table.recluster(spark.sql("SELECT id, id AS count FROM range(10)").toArrow())
+    assert table.info()["by_use"]["keys"] == 9
