@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semistream.core.arrays import Int64Array, UInt8Array
+from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.store.paged.format.heat_map import HeatMap
 
 
@@ -26,7 +26,7 @@ class HeatClasses:
         """The first page of each class, and at the end the number of pages."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.page_counts)])
 
-    def of_pages(self, pages: Int64Array) -> UInt8Array:
+    def of_pages(self, pages: Int32Array | Int64Array) -> UInt8Array:
         """Return the class of each page."""
         return (np.searchsorted(self.bounds, pages, side="right") - 1).astype(np.uint8)
 
