@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.core.spark_frames import is_spark_frame
 from semistream.mirrors.source_description import MirrorSource
@@ -209,6 +210,52 @@ class MasterTable:
             progress: A function that is called with what is being done, how much of it is done, and the total or None.
         """
         return tables.compact(self.address, progress=progress)
+
+    def recluster(
+        self,
+        by: Any = None,
+        *,
+        index_memory: int | str | None = None,
+        memory: int | str = "256MB",
+        progress: Progress | None = None,
+    ) -> int:
+        """Write all rows in the order of their use as the next version, and return its number.
+
+        What is asked for often then lies together on the first pages, which some algorithms keep in memory; keys are
+        found as before. Costs two reads of the table, and writes it twice.
+
+        Args:
+            by: What tells how often rows are asked for. The name of a column of numbers, dates or times, of which the
+                greatest values are the hottest. Or counts of keys, in any form that `build` takes but a DataFrame: the
+                key columns and a column "count". By default the use that the caches of `enrich` have saved beside the
+                table.
+            index_memory: What the map of hot keys may take in the memory of each join: bytes, or a string such as
+                "1MB". By default half of the keys are hot at most, and the map takes 2.5 to 3 bytes for each.
+            memory: What sorting may use: bytes, or a string such as "256MB".
+            progress: A function that is called with what is being done, how much of it is done, and the total or None.
+        """
+        if is_spark_frame(by):
+            raise InvalidSettingError("Counts of keys do not come as a Spark DataFrame: give its `toArrow()`.")
+        if isinstance(by, str):
+            return tables.recluster_by_column(
+                self.address, by, index_memory=index_memory, memory=memory, progress=progress
+            )
+        if by is not None:
+            return tables.recluster_by_counts(
+                self.address, by, index_memory=index_memory, memory=memory, progress=progress
+            )
+        from semistream.spark.saved_cache import saved_use
+
+        beside = tables.table_at(self.address).saved_rows
+        used = saved_use(beside, parse_bytes(memory)) if beside is not None else None
+        if used is None or not len(used[0]):
+            raise InvalidSettingError(
+                f"No query has saved how the rows of {self.address} are used: name a column that tells it, or give "
+                f"counts of keys."
+            )
+        return tables.recluster_by_codes(
+            self.address, *used, index_memory=index_memory, memory=memory, progress=progress
+        )
 
     def restore(self, version: int) -> int:
         """Go back to an earlier version: commit its content under a new number, and return that.

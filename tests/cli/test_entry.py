@@ -201,7 +201,10 @@ def test_a_closed_standard_output_is_no_error(arguments: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *(["master", name] for name in ("build", "merge", "info", "verify", "compact", "restore", "vacuum")),
+        *(
+            ["master", name]
+            for name in ("build", "merge", "info", "verify", "compact", "recluster", "restore", "vacuum")
+        ),
         *([name] for name in ("advise", "algorithms", "demo", "run", "warmup")),
         *(["lab", name] for name in ("bench", "tune", "calibrate", "list", "run", "report", "peers")),
     ],

@@ -170,6 +170,29 @@ def test_compact_makes_one_file_of_many(tmp_path: Path, table: Path) -> None:
     assert _names(table, 300) == ["new"]
 
 
+def test_recluster_puts_hot_rows_first_and_tells_what_the_index_takes(tmp_path: Path, table: Path) -> None:
+    hot = _written(tmp_path / "hot.csv", pa.table({"id": [999, 7], "count": [5, 6]}))
+    shown = succeed("master", "recluster", table, "--counts", hot)
+    assert shown.startswith(f"Version 2 of {table} has its 1,000 rows in the order of their use (counts of keys):")
+    assert "2 hot keys on the first 1 of " in shown
+    assert "The index takes " in shown
+    (row,) = flat_objects(succeed("master", "recluster", table, "--by", "id", "--json"))
+    assert (row["version"], row["by"], row["hot_keys"], row["classes"]) == (3, "column id", 500, 2)
+    assert row["index_bytes"] > row["index_bytes_before"] > 0
+    assert "by use (column id): 500 hot keys" in succeed("master", "info", table)
+    assert flat_objects(succeed("master", "info", table, "--json"))[0]["by_use"] == "column id"
+    assert _names(table, 3, 998, 2000) == ["product 3", "product 998", None]
+
+
+def test_recluster_says_what_is_missing(tmp_path: Path, table: Path) -> None:
+    assert "No query has saved how the rows of" in fail("master", "recluster", table)
+    assert "has no column 'sold'" in fail("master", "recluster", table, "--by", "sold")
+    assert "name one of numbers" in fail("master", "recluster", table, "--by", "name")
+    keys = _written(tmp_path / "keys.csv", pa.table({"id": [1]}))
+    assert "a column 'count'" in fail("master", "recluster", table, "--counts", keys)
+    assert "not both" in fail("master", "recluster", table, "--counts", keys, "--by", "id")
+
+
 def test_restore_goes_back_under_a_new_number(tmp_path: Path, table: Path) -> None:
     before = _names(table, 1)
     upserts = _written(tmp_path / "new.parquet", pa.table({"id": [1], "name": ["new"]}))

@@ -10,6 +10,7 @@ import pytest
 from place_contract import PlaceContract
 from store_contract import StoreContract
 from table_contract import TableContract
+from used_tables import ordered_by_use
 
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore, StoredTable
@@ -87,6 +88,15 @@ class TestStoreInS3WithATier(InS3, StoreContract):
     def make(self, rows: pa.Table, key: str | list[str], on_duplicate: str = "error") -> MasterStore:
         address = self.server.address()
         MasterTable.build(rows, address, key, page_bytes=2048, on_duplicate=on_duplicate)
+        return table_at(address, disk_bytes=MIN_TIER_BYTES).open()
+
+
+class TestStoreInS3ByUseWithATier(TestStoreInS3WithATier):
+    def make(self, rows: pa.Table, key: str | list[str], on_duplicate: str = "error") -> MasterStore:
+        address = self.server.address()
+        half = rows.slice(0, len(rows) if on_duplicate == "all" else len(rows) * 2 // 3)
+        table = ordered_by_use(MasterTable.build(half, address, key, page_bytes=2048, on_duplicate=on_duplicate))
+        table.merge(upserts=rows.slice(len(half)))
         return table_at(address, disk_bytes=MIN_TIER_BYTES).open()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from store_contract import StoreContract
+from used_tables import ordered_by_use
 
 from semistream.core.errors import SemistreamError
 from semistream.master_table import MasterTable
@@ -43,6 +44,22 @@ class TestPagedFileStoreAfterMerges(StoreContract):
             half = rows.slice(0, len(rows) * 2 // 3)
         table = MasterTable.build(half, self.directory / "table", key, page_bytes=2048, on_duplicate=on_duplicate)
         table.merge(upserts=rows.slice(len(half)))
+        return table.open()
+
+
+class TestPagedFileStoreByUse(StoreContract):
+    """Half of the rows are hot, in several heat classes."""
+
+    def make(self, rows: pa.Table, key: str | list[str], on_duplicate: str = "error") -> MasterStore:
+        table = MasterTable.build(rows, self.directory / "table", key, page_bytes=2048, on_duplicate=on_duplicate)
+        return ordered_by_use(table).open()
+
+
+class TestPagedFileStoreByUseAfterMerges(TestPagedFileStoreByUse):
+    def make(self, rows: pa.Table, key: str | list[str], on_duplicate: str = "error") -> MasterStore:
+        half = rows if on_duplicate == "all" else rows.slice(0, len(rows) * 2 // 3)
+        table = MasterTable.build(half, self.directory / "table", key, page_bytes=2048, on_duplicate=on_duplicate)
+        ordered_by_use(table).merge(upserts=rows.slice(len(half)))
         return table.open()
 
 

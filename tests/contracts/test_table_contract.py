@@ -7,7 +7,7 @@ from table_contract import TableContract
 from table_without_snapshots import TableWithoutSnapshots
 
 from semistream.store.contract import StoredTable
-from semistream.store.tables import build, merge, table_at
+from semistream.store.tables import build, merge, recluster_by_column, table_at
 
 
 class TestTableInAFolder(TableContract):
@@ -18,6 +18,13 @@ class TestTableInAFolder(TableContract):
     def change(self, table: StoredTable, rows: pa.Table) -> None:
         assert table.current_version()
         merge(self.directory / "table", rows)
+
+
+class TestTableInAFolderByUse(TestTableInAFolder):
+    def make(self, rows: pa.Table, key: str) -> StoredTable:
+        table = super().make(rows, key)
+        recluster_by_column(self.directory / "table", key)
+        return table
 
 
 class TestTableWithoutSnapshots(TableContract):

@@ -7,8 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equivalence_runs import assert_counters_add_up, batches_of, every_algorithm, time_limit
+from used_tables import ordered_by_use
 
 from semistream.joining import join
+from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream.store.memory import MemoryStore
 
@@ -60,9 +62,14 @@ def expected(key: str, products: pa.Table, sales: pa.Table) -> pa.Table:
         return database.sql(query).to_arrow_table()
 
 
-@pytest.fixture(scope="module")
-def store(key: str, products: pa.Table) -> MasterStore:
-    return MemoryStore(products, key, rows_per_page=100)
+@pytest.fixture(scope="module", params=["in memory", "by use"])
+def store(
+    request: pytest.FixtureRequest, key: str, products: pa.Table, tmp_path_factory: pytest.TempPathFactory
+) -> MasterStore:
+    if request.param == "in memory":
+        return MemoryStore(products, key, rows_per_page=100)
+    path = tmp_path_factory.mktemp("products") / "by_use"
+    return ordered_by_use(MasterTable.build(products, path, key, page_bytes=4096)).open()
 
 
 @every_algorithm

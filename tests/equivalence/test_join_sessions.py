@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equivalence_runs import every_algorithm, every_how, time_limit
+from used_tables import ordered_by_use
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.arrays import Int64Array
@@ -30,10 +31,11 @@ def master() -> pa.Table:
     return pa.table({"key": keys, "name": [f"name {key % 97}" for key in keys], "price": keys / 3})
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> MasterStore:
+@pytest.fixture(scope="module", params=["by key", "by use"])
+def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MasterStore:
     path: Path = tmp_path_factory.mktemp("session") / "master"
-    return MasterTable.build(master(), path, "key", page_bytes=512).open()
+    table = MasterTable.build(master(), path, "key", page_bytes=512)
+    return (ordered_by_use(table) if request.param == "by use" else table).open()
 
 
 def stream(seed: int, rows: int) -> pa.Table:
@@ -84,14 +86,18 @@ def test_what_one_run_has_cached_answers_the_next(store: MasterStore, algorithm:
 def test_the_end_of_a_run_reads_only_pages_that_are_needed(store: MasterStore) -> None:
     joining = session(store, "hybridjoin")
     list(joining.run([pa.record_batch([pa.array([0, 2, 2, 5998]), pa.array(["a"] * 4)], schema=STREAM_SCHEMA)]))
-    assert joining.stats.page_reads == 2
-    assert joining.stats.read_requests == 2
+    pages = len(np.unique(store.locate(np.array([0, 2, 5998]))))
+    assert joining.stats.page_reads == pages
+    assert joining.stats.read_requests == (2 if store.first_codes is not None else pages)
 
 
 @pytest.mark.parametrize("algorithm", ["hybridjoin", "demandjoin"])
 def test_neighbouring_pages_are_one_request(store: MasterStore, algorithm: str) -> None:
     joining = session(store, algorithm, memory=4_000_000)
     keys = np.arange(0, 200, 2)
+    if store.first_codes is None:
+        codes = np.arange(0, 2 * MASTER_ROWS, 2)
+        keys = codes[np.argsort(store.locate(codes), kind="stable")][:100]
     list(joining.run([pa.record_batch([pa.array(keys), pa.array(["a"] * 100)], schema=STREAM_SCHEMA)]))
     assert joining.stats.page_reads > 2
     assert joining.stats.read_requests < joining.stats.page_reads

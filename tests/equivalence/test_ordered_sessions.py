@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from equivalence_runs import HOWS, assert_counters_add_up, every_how, examples, weak_hash
-from hypothesis import given
+from far_folder import FarFolder
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from used_tables import ordered_by_use
 
 from semistream.algorithms.registry import ALGORITHMS
 from semistream.core.budget import MemoryBudget
@@ -22,6 +24,7 @@ from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream.store.counting import CountingStore
 from semistream.store.memory import MemoryStore
+from semistream.store.paged import PagedFileStore
 from semistream.testing import assert_same_rows, joined_rows, reference_join
 from semistream.testing.strategies import JoinCase, join_cases
 
@@ -78,6 +81,21 @@ def test_rows_are_those_of_the_reference_in_the_order_of_the_stream(data: st.Dat
             check_case(case, CountingStore(store), how, memory)
     memory_store = MemoryStore(case.master, case.key, rows_per_page=case.rows_per_page, on_duplicate=on_duplicate)
     check_case(case, memory_store, how, memory)
+
+
+@given(data=st.data())
+@examples(60)
+def test_rows_of_a_table_by_use_are_those_of_the_reference_near_and_far(data: st.DataObject) -> None:
+    unique = data.draw(st.booleans())
+    case = data.draw(join_cases(unique=unique))
+    assume(not any(pa.types.is_dictionary(field.type) for field in case.stream.schema))
+    how, memory = data.draw(st.sampled_from(HOWS)), data.draw(st.sampled_from([600_000, 2_000_000]))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "master"
+        MasterTable.build(case.master, path, case.key, page_bytes=512, on_duplicate="error" if unique else "all")
+        with ordered_by_use(MasterTable(path)).open() as store, PagedFileStore(FarFolder(path)) as far:
+            for by_use in (store, CountingStore(store), far):
+                check_case(case, by_use, how, memory)
 
 
 @given(data=st.data())

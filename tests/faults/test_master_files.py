@@ -112,16 +112,16 @@ def test_a_truncated_or_empty_file_is_refused_with_expected_and_actual_sizes(
 def test_a_newer_format_is_refused_with_expected_and_actual(table: MasterTable, pattern: str) -> None:
     path = only(table, pattern)
     content = bytearray(path.read_bytes())
-    content[8:12] = struct.pack("<I", 2)
+    content[8:12] = struct.pack("<I", 3)
     path.write_bytes(content)
-    with pytest.raises(CorruptTableError, match=r"format 2, but expected format 1 .*newer semistream"):
+    with pytest.raises(CorruptTableError, match=r"format 3, but expected format 2 .*newer semistream"):
         table.open()
 
 
 def test_a_manifest_of_a_newer_format_is_refused_even_beside_an_older_one(table: MasterTable) -> None:
-    text = only(table, "manifest-*").read_text().replace('"format": 1', '"format": 2')
+    text = only(table, "manifest-*").read_text().replace('"format": 1', '"format": 3')
     (table.path / manifest.manifest_name(2)).write_text(text)
-    with pytest.raises(CorruptTableError, match=r"format 2, but expected format 1 .*newer semistream"):
+    with pytest.raises(CorruptTableError, match=r"format 3, but expected format 2 .*newer semistream"):
         table.open()
 
 

@@ -138,6 +138,10 @@ def _refresh(table: MasterTable) -> Any:
     return table.refresh(rows_of(_REFRESHED), memory=9_000)
 
 
+def _recluster(table: MasterTable) -> Any:
+    return table.recluster(pa.table({"k": np.arange(0, ROWS, 3), "count": np.arange(ROWS // 3) % 50}), memory=1 << 20)
+
+
 COMMANDS = {
     command.name: command
     for command in (
@@ -146,6 +150,7 @@ COMMANDS = {
         Command("merge", _merge, lambda old: {k: v for k, v in (old | _CHANGES).items() if k not in (50, 53)}),
         Command("refresh", _refresh, lambda _: _REFRESHED),
         Command("compact", lambda table: table.compact(), lambda old: old),
+        Command("recluster", _recluster, lambda old: old),
         Command("restore", lambda table: table.restore(2), lambda _: values(0, "first") | values(0, "second", 60)),
         Command("vacuum", lambda table: table.vacuum(keep_for=0), lambda old: old, makes_version=False),
         Command("pin", lambda table: pins.pin(LocalFolder(table.path), "new", 0), lambda old: old, makes_version=False),

@@ -9,6 +9,7 @@ import pytest
 from master_data import KEY_FIELDS, as_frame, content, names, rows
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from used_tables import ordered_by_use
 
 from semistream.core.errors import (
     ConcurrentWriteError,
@@ -28,8 +29,9 @@ def temporary_names(table: MasterTable) -> list[str]:
     return [path.name for path in table.path.iterdir() if path.name.startswith("tmp-")]
 
 
+@pytest.mark.parametrize("is_by_use", [False, True])
 @pytest.mark.parametrize("kind", ["int64", "timestamp", "composite"])
-def test_spark_merges_what_arrow_merges(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_spark_merges_what_arrow_merges(kind: str, is_by_use: bool, spark: SparkSession, tmp_path: Path) -> None:
     key = [field.name for field in KEY_FIELDS[kind]]
     everything = rows(kind, 500, seed=11)
     first, fresh = everything.slice(0, 350), everything.slice(350)
@@ -37,11 +39,15 @@ def test_spark_merges_what_arrow_merges(kind: str, spark: SparkSession, tmp_path
     upserts = pa.concat_tables([fresh, changed])
     deletes = everything.slice(200, 90).select(key)
     ours, theirs = (MasterTable.build(first, tmp_path / name, key, page_bytes=1024) for name in ("spark", "arrow"))
+    if is_by_use:
+        ordered_by_use(ours)
     with_nulls = as_frame(spark, deletes).unionAll(as_frame(spark, deletes).selectExpr(*["null"] * len(key)))
-    assert ours.merge(as_frame(spark, upserts), with_nulls) == 2
+    assert ours.merge(as_frame(spark, upserts), with_nulls) == 2 + is_by_use
+    assert (ours.info()["by_use"] is not None) == is_by_use
     assert theirs.merge(upserts, deletes) == 2
     assert content(ours) == content(theirs)
     assert temporary_names(ours) == []
+    ours.verify()
 
 
 def test_only_one_side_need_come_from_spark(spark: SparkSession, tmp_path: Path) -> None:
@@ -123,3 +129,11 @@ def test_nobody_else_writes_while_changes_are_sorted(spark: SparkSession, tmp_pa
     assert table.merge(spark.range(5, 15), progress=write_too) == 2
     assert seen[:2] == [("reading upserts", 0, None), ("reading upserts", 10, 10)]
     assert files != names(table)
+
+
+def test_counts_of_keys_do_not_come_from_spark(spark: SparkSession, tmp_path: Path) -> None:
+    table = MasterTable.build(spark.range(100), tmp_path / "t", "id")
+    with pytest.raises(InvalidSettingError, match="toArrow"):
+        table.recluster(spark.range(10))
+    table.recluster(spark.sql("SELECT id, id AS count FROM range(10)").toArrow())
+    assert table.info()["by_use"]["keys"] == 9

@@ -151,6 +151,19 @@ def test_saved_rows_of_an_older_version_are_used_where_they_are_still_true(table
     assert counters["warm_rows"] > 100
 
 
+def test_a_table_is_put_in_the_order_of_saved_rows_and_they_stay_true(table: Path) -> None:
+    assert MasterTable(table).recluster() == 2
+    assert MasterTable(table).info()["by_use"]["by"] == "saved statistics"
+    output, counters = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    assert joined_rows(output).rows == expected(products())
+    assert counters["version"] == 2
+    assert counters["warm_rows"] > 100
+    assert counters["page_reads"] == 0
+    MasterTable(table).merge(products(version=2))
+    output, _ = run_task(enrich_task(table, SALES.schema), handed_over(SALES))
+    assert joined_rows(output).rows == expected(products(version=2))
+
+
 def test_saved_rows_of_a_version_that_is_gone_are_not_used(table: Path) -> None:
     MasterTable.build(products(version=2), table, "product_id", page_bytes=1024)
     MasterTable(table).vacuum(keep_for=0)

@@ -196,6 +196,7 @@ def info(
     flat["key"] = ", ".join(about["key"])
     flat["columns"] = ", ".join(f"{name} {kind}" for name, kind in about["schema"].items())
     flat["files"] = len(about["files"])
+    flat["by_use"] = about["by_use"]["by"] if about["by_use"] else None
     flat["mirror_of"] = about["mirror"]["source"]["kind"] if about["mirror"] else None
     flat["versions"] = ", ".join(map(str, about["versions"]))
     flat["pins"] = ", ".join(
@@ -231,6 +232,65 @@ def compact(path: TablePath) -> None:
     with progress() as reporting:
         version = table.compact(progress=lambda what, done, total: reporting.update(what.capitalize(), done, total))
     rendering.show_compacted(table.info(version), before)
+
+
+@master_app.command(cls=PlainCommand)
+def recluster(
+    path: TablePath,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column whose greatest values are those of the rows that are asked for most.",
+            show_default=False,
+        ),
+    ] = None,
+    counts: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Key columns and a column count: how often keys are asked for; repeatable."),
+    ] = None,
+    index_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="What the map of hot keys may take in the memory of a join, such as 1MB.",
+            show_default="3 bytes a hot key, of which at most half are",
+        ),
+    ] = None,
+    memory: Memory = _MEMORY,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a list with one flat object.")] = False,
+) -> None:
+    """Put the hottest rows on the first pages, as a new version.
+
+    Without --by and --counts it takes the use that caches of Spark queries have saved beside the table.
+    """
+    from semistream.cli import json_output, rendering, source_files
+    from semistream.cli.progress import progress
+    from semistream.master_table import MasterTable
+
+    if by is not None and counts:
+        raise InvalidSettingError("Rows can be in one order only: give --by COLUMN or --counts FILE, not both.")
+    table = MasterTable(path)
+    with table.open() as current:
+        before, schema = current.index_bytes, current.schema
+    with progress() as reporting:
+        version = table.recluster(
+            source_files.as_in_table(counts, schema) if counts else by,
+            index_memory=index_memory,
+            memory=memory,
+            progress=lambda what, done, total: reporting.update(f"{what.capitalize()} rows", done, total),
+        )
+    with table.open(version) as ordered:
+        after = ordered.index_bytes
+    about = table.info(version)
+    if not as_json:
+        rendering.show_reclustered(about, before, after)
+        return
+    by_use = about["by_use"]
+    flat: dict[str, Scalar] = {name: about[name] for name in ("path", "version", "rows", "pages", "bytes")}
+    flat |= {"by": by_use["by"], "hot_keys": by_use["keys"], "hot_pages": sum(by_use["pages"][:-1])}
+    flat |= {"classes": len(by_use["pages"]), "index_bytes_before": before, "index_bytes": after}
+    typer.echo(json_output.as_json([flat]), nl=False)
 
 
 @master_app.command(cls=PlainCommand)

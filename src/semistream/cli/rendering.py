@@ -136,6 +136,17 @@ def show_compacted(after: dict[str, Any], before: dict[str, Any]) -> None:
     say(text)
 
 
+def show_reclustered(table: dict[str, Any], index_bytes_before: int, index_bytes: int) -> None:
+    """Print where the hot rows are now, and what that costs."""
+    by_use = table["by_use"]
+    hot_pages = sum(by_use["pages"][:-1])
+    say(
+        f"Version {table['version']} of {escape(table['path'])} has its {_rows(table['rows'])} in the order of their "
+        f"use ({escape(by_use['by'])}): {_keys(by_use['keys'])} on the first {hot_pages:,} of {table['pages']:,} "
+        f"pages. The index takes {format_bytes(index_bytes)} of memory, {format_bytes(index_bytes_before)} before."
+    )
+
+
 def show_restored(table: dict[str, Any], restored: int) -> None:
     """Print what the table shows now."""
     path = escape(table["path"])
@@ -144,6 +155,15 @@ def show_restored(table: dict[str, Any], restored: int) -> None:
     else:
         text = f"Version {table['version']} of {path} has the {_rows(table['rows'])} of version {restored} again."
     say(text)
+
+
+def _keys(count: int) -> str:
+    return "1 hot key" if count == 1 else f"{count:,} hot keys"
+
+
+def _order(by_use: dict[str, Any]) -> str:
+    pages = by_use["pages"]
+    return f"by use ({by_use['by']}): {_keys(by_use['keys'])} on the first {sum(pages[:-1]):,} pages"
 
 
 def show_info(about: dict[str, Any]) -> None:
@@ -161,6 +181,7 @@ def show_info(about: dict[str, Any]) -> None:
         ("Duplicates", about["on_duplicate"]),
         ("Rows", f"{about['rows']:,}"),
         ("Pages", f"{about['pages']:,} of about {about['page_bytes']:,} bytes"),
+        *([("Order", _order(about["by_use"]))] if about.get("by_use") else []),
         *([("Mirror of", _described(about["mirror"]["source"]))] if about.get("mirror") else []),
         ("Size", f"{format_bytes(about['bytes'])} in {len(about['files'])} files"),
     ):

@@ -9,11 +9,12 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from io import BufferedWriter
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
+from semistream.core.arrays import Float64Array, Int64Array
 from semistream.engine.cache.hot_rows import HotRows
 from semistream.store.saved_rows import NewRows, SavedRows
 
@@ -50,28 +51,45 @@ class SavedCache:
 
         The version is 0 and there are no rows if nothing of use was saved, or more than `max_bytes`.
         """
-        body = self._body(max_bytes)
-        if body is None:
+        opened = _opened(self._beside, self.name, max_bytes)
+        if opened is None:
             return 0, "", iter(())
-        try:
-            reader = pa.ipc.open_stream(body)
-            saved = json.loads(reader.schema.metadata[b"semistream"])
-            version, identity = int(saved["version"]), str(saved["identity"])
-            if saved["kind"] != self.name:
-                return 0, "", iter(())  # rows of another cache, perhaps with other columns
-        except (pa.ArrowException, KeyError, TypeError, ValueError):
-            return 0, "", iter(())
-        return version, identity, _batches(reader, time.monotonic() + max_seconds)
+        reader, saved = opened
+        if saved["kind"] != self.name:
+            return 0, "", iter(())  # rows of another cache, perhaps with other columns
+        return int(saved["version"]), str(saved["identity"]), _batches(reader, time.monotonic() + max_seconds)
 
-    def _body(self, max_bytes: int) -> pa.Buffer | None:
-        content = self._beside.read(self.name, max_bytes + _HEADER.size)
-        if len(content) < _HEADER.size:
-            return None
-        magic, crc, _, length = _HEADER.unpack_from(content)
-        body = memoryview(content)[_HEADER.size :]
-        if magic != _MAGIC or length != len(body) or zlib.crc32(body) != crc:
-            return None
-        return pa.py_buffer(body)
+
+def saved_use(beside: SavedRows, max_bytes: int) -> tuple[Int64Array, Float64Array]:
+    """Return the codes of all rows that are saved beside a table, and how often each was used in its cache.
+
+    A code that several caches held is there several times. Objects above `max_bytes` and damaged ones are left out.
+    """
+    codes, counts = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    for name in beside.names():
+        opened = _opened(beside, name, max_bytes)
+        if opened is not None:
+            for hot in _batches(opened[0], np.inf):
+                codes.append(hot.codes)
+                counts.append(hot.frequencies.astype(np.float64))
+    return np.concatenate(codes), np.concatenate(counts)
+
+
+def _opened(beside: SavedRows, name: str, max_bytes: int) -> tuple[pa.RecordBatchStreamReader, dict[str, Any]] | None:
+    """Return what reads the saved rows of an object, and what they are; None if it has none."""
+    content = beside.read(name, max_bytes + _HEADER.size)
+    if len(content) < _HEADER.size:
+        return None
+    magic, crc, _, length = _HEADER.unpack_from(content)
+    body = memoryview(content)[_HEADER.size :]
+    if magic != _MAGIC or length != len(body) or zlib.crc32(body) != crc:
+        return None
+    try:
+        reader = pa.ipc.open_stream(pa.py_buffer(body))
+        saved = json.loads(reader.schema.metadata[b"semistream"])
+        return reader, {"version": int(saved["version"]), "identity": saved["identity"], "kind": saved["kind"]}
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        return None
 
 
 class _Checked:

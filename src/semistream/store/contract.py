@@ -77,7 +77,7 @@ SaysOfCodes: TypeAlias = Callable[[Int64Array], BoolArray]
 
 
 class MasterStore(ABC):
-    """A master table whose rows are sorted by key code and grouped into pages.
+    """A master table whose rows are grouped into pages, and sorted by key code inside each.
 
     Pages are numbered from 0; all rows of one code are on one page; pages may differ in size. One instance shows one
     version of the table for as long as it lives. `locate` and `read` may be called from several threads at once. A
@@ -147,7 +147,10 @@ class MasterStore(ABC):
 
     @property
     def first_codes(self) -> Int64Array | None:
-        """The first code of each page, if the store has them in memory; a reader may then locate by itself."""
+        """The first code of each page, if the store has them in memory and they ascend.
+
+        A reader may then locate by itself.
+        """
         return None
 
     @abstractmethod

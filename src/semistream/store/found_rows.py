@@ -92,7 +92,10 @@ class RowReader(ABC):
 
     @abstractmethod
     def look_up(self, codes: Int64Array, pages: Int32Array) -> FoundRows:
-        """Return the rows of distinct ascending codes, each on its page; of the first code at least."""
+        """Return the rows of distinct codes, each on its page; of the first code at least.
+
+        Pages ascend, and so do the codes of a page.
+        """
 
     page_reads = 0
     """Pages read so far."""

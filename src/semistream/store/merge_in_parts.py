@@ -16,10 +16,11 @@ from semistream.store.paged.format.layout import TEMPORARY_PREFIX
 from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.new_version import NewVersion, repeated
+from semistream.store.paged.write.arriving_changes import ArrivingChanges
 from semistream.store.paged.write.coding import Progress, check_columns, check_names, delete_schema, silent
 from semistream.store.paged.write.difference import Difference, checked_at_the_end
 from semistream.store.paged.write.duplicates import DuplicateFilter
-from semistream.store.paged.write.merge import ArrivingChanges, apply_aligned, apply_changes
+from semistream.store.paged.write.merge import apply_aligned, apply_changes
 from semistream.store.parts import Part
 from semistream.store.places.choice import place_of
 from semistream.store.places.place import Place

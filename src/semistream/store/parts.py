@@ -80,9 +80,11 @@ class Part:
         """Return the part that was told as fields."""
         index = None
         if fields["first_codes"] is not None:
-            large = (np.frombuffer(fields[name], dtype="<i8") for name in _LARGE_NUMBERS)
-            small = (np.frombuffer(fields[name], dtype="<u4") for name in _SMALL_NUMBERS)
-            index = PageIndex(*large, *small)
+            large = {name: np.frombuffer(fields[name], dtype="<i8") for name in _LARGE_NUMBERS}
+            small = {name: np.frombuffer(fields[name], dtype="<u4") for name in _SMALL_NUMBERS}
+            index = PageIndex(
+                large["first_codes"], large["offsets"], small["lengths"], small["row_counts"], small["checksums"]
+            )
         return cls(
             TableFile(fields["name"], fields["size_bytes"]),
             fields["row_count"],

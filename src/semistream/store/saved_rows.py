@@ -19,6 +19,10 @@ class SavedRows(ABC):
     """Objects that are replaced as a whole; nobody depends on them, so that whatever goes wrong is no error."""
 
     @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all objects; none if they cannot be told."""
+
+    @abstractmethod
     def read(self, name: str, max_bytes: int) -> bytes:
         """Return the content of an object; nothing if there is none, it cannot be read or has more than `max_bytes`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from resource import RUSAGE_THREAD, getrusage
 
 import numpy as np
@@ -19,7 +19,7 @@ from semistream.engine.reading.page_look_up import PageRowReader
 from semistream.engine.rows.merged_rows import NOWHERE, MergedRows, found_place
 from semistream.engine.rows.row_sizes import cuts
 from semistream.store.contract import MasterStore
-from semistream.store.found_rows import AskedKeys, FoundRows, no_rows_found
+from semistream.store.found_rows import AskedKeys, FoundRows, RowReader, no_rows_found
 
 _NO_PAGES = np.empty(0, dtype=np.int32)
 _ROW_BYTES = 64
@@ -227,7 +227,7 @@ class ChunkLookUp:
         reader, stats = self._reader, self._stats
         before = (reader.page_reads, reader.read_requests, reader.bytes_read)
         began, worked, switches = time.perf_counter(), time.thread_time(), _times_waited()
-        looked_up = reader.look_up(codes, pages) if keys is None else reader.look_up_keys(codes, keys)
+        looked_up = _rows_on_pages(reader, codes, pages) if keys is None else reader.look_up_keys(codes, keys)
         self.worked_seconds, took = time.thread_time() - worked, time.perf_counter() - began
         # A thread that has not waited by itself was only kept from the processor by others.
         self.waited_seconds = took - self.worked_seconds if _times_waited() > switches else 0.0
@@ -282,6 +282,19 @@ class ChunkLookUp:
         counts = (places != NOWHERE).astype(np.int64)
         counts[misses.rows] = np.repeat(sizes, misses.asks)
         return counts, refused
+
+
+def _rows_on_pages(reader: RowReader, codes: Int64Array, pages: Int32Array) -> FoundRows:
+    """Look codes up in the order of their pages, which is not that of the codes in a table that is ordered by use."""
+    if (pages[1:] >= pages[:-1]).all():
+        return reader.look_up(codes, pages)
+    order = np.argsort(pages, kind="stable")
+    found = reader.look_up(codes[order], pages[order])
+    if found.code_count < len(codes):
+        return found
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return replace(found, chosen=places)
 
 
 def _times_waited() -> int:

@@ -22,4 +22,5 @@ class FetchedAhead:
         places = np.searchsorted(self.codes, codes)
         if len(codes) and (places[-1] >= len(self.codes) or not np.array_equal(self.codes[places], codes)):
             return None
-        return replace(self.found, code_count=len(codes), chosen=places)
+        chosen = places if self.found.chosen is None else self.found.chosen[places]
+        return replace(self.found, code_count=len(codes), chosen=chosen)

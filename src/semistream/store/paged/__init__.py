@@ -12,6 +12,7 @@ from semistream.store.paged.write.build import build
 from semistream.store.paged.write.coding import Progress
 from semistream.store.paged.write.compaction import compact
 from semistream.store.paged.write.merge import merge
+from semistream.store.paged.write.recluster import recluster
 
 __all__ = [
     "KEEP_FOR",
@@ -21,6 +22,7 @@ __all__ = [
     "compact",
     "info",
     "merge",
+    "recluster",
     "restore",
     "vacuum",
     "verify",

@@ -16,6 +16,13 @@ class SavedInPlace(SavedRows):
         self._place = place
         self._folder = folder
 
+    def names(self) -> list[str]:
+        """Return the names in the folder."""
+        try:
+            return sorted(self._place.names(self._folder))
+        except (OSError, SemistreamError):
+            return []
+
     def read(self, name: str, max_bytes: int) -> bytes:
         """Return the content of an object."""
         try:

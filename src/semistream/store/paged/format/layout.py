@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from semistream.core.errors import CorruptTableError
 from semistream.store.places import local_folder, place
 
-FORMAT = 1
-"""The newest format that this code reads, and the one it writes."""
+PLAIN_FORMAT = 1
+"""The format of all files but some of a table that is ordered by use."""
+BY_USE_FORMAT = 2
+"""The format of the manifest and the index of a version that is ordered by use; the newest that this code reads."""
 HEADER_BYTES = 64
 PAGES_MAGIC = b"SSPAGES\0"
 INDEX_MAGIC = b"SSINDEX\0"
@@ -74,9 +76,9 @@ def belongs_to_a_table(name: str) -> bool:
     )
 
 
-def encode_header(magic: bytes, header: FileHeader) -> bytes:
+def encode_header(magic: bytes, header: FileHeader, file_format: int = PLAIN_FORMAT) -> bytes:
     """Return the header that a data or index file starts with."""
-    return _HEADER.pack(magic, FORMAT, 0, header.entries, header.body_crc).ljust(HEADER_BYTES, b"\0")
+    return _HEADER.pack(magic, file_format, 0, header.entries, header.body_crc).ljust(HEADER_BYTES, b"\0")
 
 
 def decode_header(path: str, magic: bytes, data: bytes) -> FileHeader:
@@ -96,10 +98,12 @@ def decode_header(path: str, magic: bytes, data: bytes) -> FileHeader:
 
 def check_format(path: str, file_format: object) -> None:
     """Raise CorruptTableError unless this code can read the format."""
-    if file_format == FORMAT:
+    if file_format in (PLAIN_FORMAT, BY_USE_FORMAT):
         return
-    what_to_do = _TOO_NEW if isinstance(file_format, int) and file_format > FORMAT else "restore it"
-    raise CorruptTableError(f"{path} has format {file_format}, but expected format {FORMAT} or older: {what_to_do}.")
+    what_to_do = _TOO_NEW if isinstance(file_format, int) and file_format > BY_USE_FORMAT else "restore it"
+    raise CorruptTableError(
+        f"{path} has format {file_format}, but expected format {BY_USE_FORMAT} or older: {what_to_do}."
+    )
 
 
 def is_of_newer_format(error: CorruptTableError) -> bool:

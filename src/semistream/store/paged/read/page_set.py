@@ -50,12 +50,14 @@ class FilePages(PageSet):
         codes: Int64Array,
         bounds: Int64Array,
         spare_bytes: int = 0,
+        order: Int64Array | None = None,
     ) -> None:
         self.codes = codes
         self.bounds = bounds
         self._columns = columns
         self._names = names
         self._spare_bytes = spare_bytes
+        self._order = order
         self.buffer = buffer
         self.pages = pages
         self.page_starts = page_starts
@@ -67,7 +69,8 @@ class FilePages(PageSet):
         """The bytes of the pages, of the codes and of the places of the pages; the index is the store's."""
         places = (self.pages, self.page_starts, self.page_ends, self.page_bounds, self.bounds)
         placed = sum(array.nbytes for array in places)
-        return int(self.buffer.size) + self._spare_bytes + self.codes.nbytes + placed
+        order = 0 if self._order is None else self._order.nbytes
+        return int(self.buffer.size) + self._spare_bytes + self.codes.nbytes + placed + order
 
     def page_of(self, row: int) -> int:
         """Return which of the pages has a row."""
@@ -84,6 +87,8 @@ class FilePages(PageSet):
             return _without_values(self._columns.layout.chosen_schema(tuple(columns)), len(rows)), 0
         # Other types and strides would each compile the kernels anew.
         rows = np.ascontiguousarray(rows, dtype=np.int64)
+        if self._order is not None:
+            rows = self._order[rows]
         if gathering is None:
             return self._decoded(rows, columns, limit_bytes)
         return self._gathered(rows, gathering, limit_bytes)

@@ -19,19 +19,27 @@ from semistream.store.paged.read.checking import TOO_SHORT, checked_codes
 from semistream.store.paged.read.data_reads import DataReads
 from semistream.store.paged.read.descriptor_reads import DescriptorReads
 from semistream.store.paged.read.far_pages import FarPages
+from semistream.store.paged.read.page_locator import PageLocator
 from semistream.store.paged.read.page_names import PageNames
 from semistream.store.paged.read.page_set import FilePages
-from semistream.store.paged.read.placing import PlacedPages, count_pages, place_pages, range_bytes, ranges_bytes
+from semistream.store.paged.read.placing import (
+    PlacedPages,
+    count_pages,
+    order_across,
+    place_pages,
+    range_bytes,
+    ranges_bytes,
+)
 from semistream.store.paged.read.range_reads import RangeReads
 from semistream.store.paged.read.read_memory import ReadMemory
 from semistream.store.paged.read.row_reader import FileRowReader
 from semistream.store.paged.versions import manifest as manifests
+from semistream.store.paged.versions.heat_classes import class_bounds
 from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.page_index import PageIndex, read_index
 from semistream.store.paged.versions.unchanged import unchanged_codes
 from semistream.store.places.choice import PlaceOrAddress, place_of
 from semistream.store.places.place import Lease, Traffic
-from semistream.store.sparse_index import SparseIndex
 
 _ATTEMPTS = 3
 _BLOCK_BYTES = 4096
@@ -72,8 +80,9 @@ class PagedFileStore(MasterStore):
         self.capabilities = Capabilities(snapshot=True)
         self._columns = PageColumns(self.layout)
         self._names = PageNames(self.place, self.manifest, self._entries)
-        self._index = SparseIndex(self._entries.first_codes)
+        self._index = PageLocator(self._entries)
         self._memory = ReadMemory()
+        self._class_bounds = class_bounds(self._entries.classes, self.page_count)
         ends = self._entries.addresses + self._entries.lengths
         # A page at which another pread starts, because it does not follow the page before it on the disk.
         self._breaks = np.flatnonzero(self._entries.addresses[1:] != ends[:-1]).astype(np.int64) + 1
@@ -94,7 +103,10 @@ class PagedFileStore(MasterStore):
 
     @property
     def index_bytes(self) -> int:
-        """The size of the sparse index and of the places of the pages, and what a read needs besides its pages."""
+        """The size of the sparse index and of the places of the pages, and what a read needs besides its pages.
+
+        In a table that is ordered by use the map of hot keys, too.
+        """
         entries = self._entries
         places = entries.addresses.nbytes + entries.lengths.nbytes + entries.row_counts.nbytes
         in_transit = self._files.transit_bytes if self._files is not None else 0
@@ -112,9 +124,9 @@ class PagedFileStore(MasterStore):
         return lengths + 2 * _BLOCK_BYTES if self._direct else lengths
 
     @property
-    def first_codes(self) -> Int64Array:
-        """The first code of each page."""
-        return self._entries.first_codes
+    def first_codes(self) -> Int64Array | None:
+        """The first code of each page; None if the table is ordered by use, so that they do not ascend."""
+        return self._entries.first_codes if self._entries.classes is None else None
 
     def locate(self, codes: Int64Array) -> Int32Array:
         """Return the page of each code."""
@@ -246,6 +258,7 @@ class PagedFileStore(MasterStore):
                 # Perhaps a copy on the local disk is damaged, or went while it was read.
                 if attempt == _ATTEMPTS - 1 or not self._files.distrust(placed.extents):
                     raise
+        order = order_across(self._class_bounds, placed, codes) if self._entries.classes is not None else None
         return FilePages(
             self._columns,
             self._names,
@@ -254,9 +267,10 @@ class PagedFileStore(MasterStore):
             placed.starts,
             placed.ends,
             placed.row_bounds,
-            codes,
+            codes if order is None else codes[order],
             placed.bounds,
             _BLOCK_BYTES if self._direct else 0,
+            order=order,
         )
 
     def _checked_codes(self, placed: PlacedPages) -> Int64Array:

@@ -24,6 +24,24 @@ class PlacedPages:
     memory: UInt8Array
 
 
+def order_across(class_bounds: Int64Array, placed: PlacedPages, codes: Int64Array) -> Int64Array | None:
+    """Return where the rows of each range lie by ascending code; None if they lie so, as within a heat class.
+
+    `class_bounds` are the first pages of all classes, and the number of pages.
+    """
+    places = np.searchsorted(class_bounds, placed.pages, side="right")
+    rows = placed.row_bounds[1:-1][places[1:] != places[:-1]]
+    ranges = np.searchsorted(placed.bounds, rows, side="right") - 1
+    ranges = np.unique(ranges[rows > placed.bounds[ranges]])
+    if not len(ranges):
+        return None
+    order = np.arange(len(codes), dtype=np.int64)
+    for number in ranges.tolist():
+        start, end = int(placed.bounds[number]), int(placed.bounds[number + 1])
+        order[start:end] = start + np.argsort(codes[start:end], kind="stable")
+    return order
+
+
 @kernel
 def count_pages(first_pages: Int64Array, last_pages: Int64Array, page_count: int) -> int:
     """Return the number of pages in these ranges, or -1 if a range is not one of pages from 0 to `page_count` - 1."""

@@ -27,6 +27,14 @@ def info(place: Place, *, version: int | None = None) -> dict[str, Any]:
         "on_duplicate": described.on_duplicate,
         "unique": described.unique,
         "mirror": described.mirror,
+        "by_use": None
+        if (by_use := described.by_use) is None
+        else {
+            "by": by_use.by,
+            "pages": list(by_use.pages),
+            "keys": by_use.keys,
+            "map_bytes": by_use.map_bytes,
+        },
         "files": [{"name": file.name, "bytes": file.size_bytes} for file in (described.index, *described.files)],
         "pins": [
             {"query": pin.owner, "batch": pin.batch, "version": pin.version, "age_seconds": pin.age_seconds}

@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from semistream.core.errors import ConcurrentWriteError, CorruptTableError, MasterNotFoundError
 from semistream.store.paged.format.layout import (
-    FORMAT,
+    BY_USE_FORMAT,
+    PLAIN_FORMAT,
     check_format,
     is_of_newer_format,
     manifest_name,
     version_of,
 )
+from semistream.store.paged.versions.order_by_use import OrderByUse
 from semistream.store.places.place import Lease, Place, WriterTurn
 
 _MAGIC = "semistream manifest"
@@ -56,6 +58,8 @@ class Manifest:
     """Data files that hold copies of pages of earlier versions, with the offset from which on they do."""
     mirror: Mapping[str, Any] | None = None
     """Of a mirror: its source, and how far that has been applied in these rows; plain JSON."""
+    by_use: OrderByUse | None = None
+    """None if the rows are in the order of their codes."""
 
     @property
     def identity(self) -> str:
@@ -82,8 +86,11 @@ class Manifest:
         }
         if self.mirror is not None:
             fields["mirror"] = self.mirror
+        if self.by_use is not None:
+            fields["by_use"] = asdict(self.by_use)
         body = json.dumps(fields).encode() + b"\n"
-        header = {"magic": _MAGIC, "format": FORMAT, "body_bytes": len(body), "body_crc": zlib.crc32(body)}
+        file_format = PLAIN_FORMAT if self.by_use is None else BY_USE_FORMAT
+        header = {"magic": _MAGIC, "format": file_format, "body_bytes": len(body), "body_crc": zlib.crc32(body)}
         return json.dumps(header).encode() + b"\n" + body
 
 
@@ -274,6 +281,7 @@ def _from_fields(path: str, fields: dict[str, Any]) -> Manifest:
         created=str(fields["created"]),
         copied={str(name): int(offset) for name, offset in fields.get("copied", {}).items()},
         mirror=_mirror(fields.get("mirror")),
+        by_use=OrderByUse.of_fields(fields.get("by_use")),
     )
 
 

@@ -22,6 +22,7 @@ from semistream.core.errors import (
 from semistream.store.paged.format import layout
 from semistream.store.paged.versions import manifest
 from semistream.store.paged.versions.manifest import Manifest, TableFile
+from semistream.store.paged.versions.order_by_use import OrderByUse
 from semistream.store.paged.versions.page_index import PageIndex, write_index
 from semistream.store.places.place import Place
 
@@ -91,6 +92,7 @@ class NewVersion:
     def _commit(self, described: Manifest, index: PageIndex) -> int:
         complete = replace(
             described,
+            by_use=_described(described.by_use, index),
             version=self.number,
             index=write_index(self.place, self._index_name, index),
             row_count=int(index.row_counts.sum()),
@@ -160,6 +162,20 @@ class NewVersion:
             return False
         except (SemistreamError, OSError):
             return True
+
+
+def _described(by_use: OrderByUse | None, index: PageIndex) -> OrderByUse | None:
+    """Return how the pages of an index are ordered by use; None if they are in one order."""
+    classes = index.classes
+    if classes is None:
+        return None
+    assert by_use is not None, "pages are in classes, but nobody knows why"
+    return replace(
+        by_use,
+        pages=tuple(classes.page_counts.tolist()),
+        keys=len(classes.heat_map.entries),
+        map_bytes=len(classes.heat_map.encode()),
+    )
 
 
 def repeated(place: Place, work: Callable[[], int], *, between: Callable[[], None] | None = None) -> int:

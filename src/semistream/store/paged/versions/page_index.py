@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semistream.core.arrays import Int64Array, UInt32Array
+from semistream.core.arrays import Int64Array, UInt8Array, UInt32Array
 from semistream.core.errors import CorruptTableError
-from semistream.store.paged.format.layout import HEADER_BYTES, INDEX_MAGIC, FileHeader, decode_header, encode_header
+from semistream.store.paged.format.heat_map import HeatMap
+from semistream.store.paged.format.layout import (
+    BY_USE_FORMAT,
+    HEADER_BYTES,
+    INDEX_MAGIC,
+    PLAIN_FORMAT,
+    FileHeader,
+    decode_header,
+    encode_header,
+)
+from semistream.store.paged.versions.heat_classes import HeatClasses, class_bounds
 from semistream.store.paged.versions.manifest import Manifest, TableFile
 from semistream.store.places.place import Place
 
@@ -23,7 +34,7 @@ _ENTRY_BYTES = sum(size for _, size in _COLUMNS)
 
 @dataclass(frozen=True)
 class PageIndex:
-    """One entry a page, in the order of their codes; 28 bytes a page in memory.
+    """One entry a page, in the order of their codes, inside each heat class if there are some; 28 bytes a page.
 
     An address is the number of the data file in its high bits and the offset in its low ones, so that a page follows
     another on the disk exactly when its address is the other's end.
@@ -34,6 +45,8 @@ class PageIndex:
     lengths: UInt32Array
     row_counts: UInt32Array
     checksums: UInt32Array
+    classes: HeatClasses | None = None
+    """The heat classes of these very pages, if the table is ordered by use."""
 
     def __len__(self) -> int:
         return len(self.first_codes)
@@ -49,7 +62,7 @@ class PageIndex:
         return offset_of(self.addresses)
 
     def chosen(self, pages: Int64Array) -> PageIndex:
-        """Return the entries of these pages."""
+        """Return the entries of these pages, without their classes."""
         return PageIndex(
             self.first_codes[pages],
             self.addresses[pages],
@@ -60,8 +73,7 @@ class PageIndex:
 
     def renumbered(self, new_files: Int64Array) -> PageIndex:
         """Return the same entries with each file number replaced by the one it has in `new_files`."""
-        moved = address(new_files[self.files], self.offsets)
-        return PageIndex(self.first_codes, moved, self.lengths, self.row_counts, self.checksums)
+        return replace(self, addresses=address(new_files[self.files], self.offsets))
 
 
 def address(file: Int64Array | int, offset: Int64Array | int) -> Int64Array:
@@ -84,16 +96,25 @@ def parted(page_address: int) -> tuple[int, int]:
     return page_address >> _FILE_SHIFT, page_address & _OFFSET_MASK
 
 
-def joined(left: PageIndex, right: PageIndex) -> PageIndex:
-    """Return the entries of two indexes over different codes, in the order of their codes."""
+def in_order(parts: Sequence[tuple[PageIndex, UInt8Array]], classes: HeatClasses | None) -> PageIndex:
+    """Return the entries of indexes over different codes, each with the class of its pages, in order.
+
+    `classes` are those of the table before; there are none in a table in one order, whose pages are all of class 0.
+    """
+    indexes = [index for index, _ in parts]
     both = PageIndex(
-        np.concatenate([left.first_codes, right.first_codes]),
-        np.concatenate([left.addresses, right.addresses]),
-        np.concatenate([left.lengths, right.lengths]),
-        np.concatenate([left.row_counts, right.row_counts]),
-        np.concatenate([left.checksums, right.checksums]),
+        np.concatenate([index.first_codes for index in indexes]),
+        np.concatenate([index.addresses for index in indexes]),
+        np.concatenate([index.lengths for index in indexes]),
+        np.concatenate([index.row_counts for index in indexes]),
+        np.concatenate([index.checksums for index in indexes]),
     )
-    return both.chosen(np.argsort(both.first_codes, kind="stable"))
+    of_pages = np.concatenate([of_part for _, of_part in parts])
+    ordered = both.chosen(np.lexsort((both.first_codes, of_pages)))
+    if classes is None:
+        return ordered
+    page_counts = np.bincount(of_pages, minlength=classes.heat_map.class_count).astype(np.int64)
+    return replace(ordered, classes=HeatClasses(page_counts, classes.heat_map))
 
 
 def write_index(place: Place, name: str, index: PageIndex) -> TableFile:
@@ -107,8 +128,11 @@ def write_index(place: Place, name: str, index: PageIndex) -> TableFile:
         index.checksums,
     ]
     body = b"".join(column.astype(kind).tobytes() for column, (kind, _) in zip(columns, _COLUMNS, strict=True))
+    if index.classes is not None:
+        body += index.classes.heat_map.encode()
     crc = zlib.crc32(body)
-    content = encode_header(INDEX_MAGIC, FileHeader(len(index), crc)) + body
+    file_format = PLAIN_FORMAT if index.classes is None else BY_USE_FORMAT
+    content = encode_header(INDEX_MAGIC, FileHeader(len(index), crc), file_format) + body
     target = place.new_object(name)
     try:
         target.write(content)
@@ -131,7 +155,8 @@ def read_index(place: Place, manifest: Manifest) -> PageIndex:
     crc = zlib.crc32(body)
     if crc != header.body_crc or crc != manifest.index.crc:
         raise CorruptTableError(f"{path} is damaged: expected the checksum {manifest.index.crc}, found {crc}.")
-    if not header.entries == manifest.page_count == len(body) / _ENTRY_BYTES:
+    map_bytes = manifest.by_use.map_bytes if manifest.by_use is not None else 0
+    if not header.entries == manifest.page_count == (len(body) - map_bytes) / _ENTRY_BYTES:
         raise CorruptTableError(
             f"{path} has {header.entries} pages in {len(body)} bytes, but expected {manifest.page_count} pages."
         )
@@ -148,17 +173,43 @@ def read_index(place: Place, manifest: Manifest) -> PageIndex:
         lengths.astype(np.uint32),
         row_counts.astype(np.uint32),
         checksums.astype(np.uint32),
+        _classes(path, manifest, body[start:]),
     )
     _check_entries(path, manifest, index)
     return index
 
 
+def _classes(path: str, manifest: Manifest, stored_map: memoryview) -> HeatClasses | None:
+    """Return the heat classes of a version, whose map of hot keys is stored behind the entries."""
+    if manifest.by_use is None:
+        return None
+    try:
+        heat_map = HeatMap.decode(stored_map)
+    except ValueError as error:
+        raise CorruptTableError(f"{path} has no map of hot keys, because {error}: restore it or build again.") from None
+    page_counts = np.array(manifest.by_use.pages, dtype=np.int64)
+    if (
+        len(page_counts) != heat_map.class_count
+        or (page_counts < 0).any()
+        or int(page_counts.sum()) != manifest.page_count
+    ):
+        raise CorruptTableError(
+            f"{path} has {heat_map.class_count} heat classes, but expected {manifest.by_use.pages}: restore it or "
+            f"build the table again."
+        )
+    return HeatClasses(page_counts, heat_map)
+
+
 def _check_entries(path: str, manifest: Manifest, index: PageIndex) -> None:
     files = index.files
+    # Codes start anew with each class.
+    is_behind = index.first_codes[1:] <= index.first_codes[:-1]
+    starts = class_bounds(index.classes, len(index))
+    is_behind[starts[(starts > 0) & (starts < len(index))] - 1] = False
     sizes = np.array([file.size_bytes for file in manifest.files], dtype=np.int64)
     faults = {
         "names a file that the manifest does not": bool(len(index)) and bool(files.max() >= len(sizes)),
-        "is not in ascending order": bool((index.first_codes[1:] <= index.first_codes[:-1]).any()),
+        "is not in ascending order": bool(is_behind.any()),
         "has an empty page": bool((index.row_counts == 0).any() or (index.lengths < 8).any()),
         "has a page that is not aligned": bool(((index.addresses | index.lengths) & 7).any()),
         f"has {index.row_counts.sum(dtype=np.int64)} rows where the manifest has {manifest.row_count}": (

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from semistream.core.arrays import BoolArray, Int64Array
 from semistream.core.errors import CorruptTableError, MasterNotFoundError
+from semistream.store.contract import SaysOfCodes
+from semistream.store.paged.format.heat_map import HeatMap
 from semistream.store.paged.versions import manifest as manifests
 from semistream.store.paged.versions.manifest import Manifest
 from semistream.store.paged.versions.page_index import PageIndex, read_index
@@ -25,23 +29,39 @@ class UnchangedCodes:
         return ~is_odd if self._begins_within else is_odd
 
 
+class UnchangedInClasses:
+    """Says it of codes by their heat class."""
+
+    def __init__(self, heat_map: HeatMap, of_classes: list[UnchangedCodes]) -> None:
+        self._heat_map = heat_map
+        self._of_classes = of_classes
+
+    def __call__(self, codes: Int64Array) -> BoolArray:
+        """Say for each code whether it is within the ranges of its class."""
+        same = np.zeros(len(codes), dtype=np.bool_)
+        classes = self._heat_map.class_of(codes)
+        for number in np.flatnonzero(np.bincount(classes)).tolist():
+            chosen = classes == number
+            same[chosen] = self._of_classes[number](codes[chosen])
+        return same
+
+
 _NO_ENDS = np.zeros(0, dtype=np.int64)
 _ALL = UnchangedCodes(_NO_ENDS, begins_within=True)
 _NONE = UnchangedCodes(_NO_ENDS, begins_within=False)
 
 
-def unchanged_codes(
-    place: Place, manifest: Manifest, entries: PageIndex, version: int, identity: str
-) -> UnchangedCodes:
+def unchanged_codes(place: Place, manifest: Manifest, entries: PageIndex, version: int, identity: str) -> SaysOfCodes:
     """Return what says of codes whether their rows, or their absence, are the same in `version` as in the manifest's.
 
     `identity` is that of the version, since a table that was removed and built again has the same numbers. Pages are
     immutable, so rows whose page is at the same place of the same file are the same. A page that lies among the copies
     of a compaction is the same, too, if it has the first code, the number of rows, the length and the checksum of the
-    page that was there then. Of all others nothing is known, nor of any if the other version is gone or has other
-    columns. Costs a read of that version's index, and a walk along both.
+    page that was there then. A version that was only put into another order has the same rows. Of all others nothing is
+    known, nor of any if the other version is gone, has other columns or is in another order. Costs a read of that
+    version's index, and a walk along both.
     """
-    if identity == manifest.identity:
+    if identity == manifest.identity or (manifest.by_use is not None and identity in manifest.by_use.same_rows_as):
         return _ALL
     try:
         other = manifests.load(place, version)
@@ -52,18 +72,44 @@ def unchanged_codes(
         return _NONE
     if not other.schema.equals(manifest.schema) or other.key != manifest.key:
         return _NONE
-    if not len(other_entries) or not len(entries):
+    both = _Both(manifest, entries, other, other_entries)
+    if entries.classes is None and other_entries.classes is None:
+        return both.unchanged(0, len(other_entries), 0, len(entries))
+    if (
+        entries.classes is None
+        or other_entries.classes is None
+        or not entries.classes.heat_map.is_same_as(other_entries.classes.heat_map)
+    ):
         return _NONE
-    # Between two neighbouring ones of these codes, each version has one page; below the first, each has its first.
-    begins = np.sort(np.concatenate([other_entries.first_codes, entries.first_codes]), kind="stable")
-    then, now = (
-        np.maximum(np.searchsorted(pages.first_codes, begins, side="right") - 1, 0)
-        for pages in (other_entries, entries)
-    )
-    then, now = np.append(0, then), np.append(0, now)
-    same = _same_place(manifest, entries, other, other_entries, then, now)
-    same |= _same_copy(manifest, entries, other_entries, then, now)
-    return UnchangedCodes(begins[same[1:] != same[:-1]], begins_within=bool(same[0]))
+    then, now = (pages.classes.bounds.tolist() for pages in (other_entries, entries) if pages.classes is not None)
+    ranges = zip(then[:-1], then[1:], now[:-1], now[1:], strict=True)
+    return UnchangedInClasses(entries.classes.heat_map, [both.unchanged(*of_class) for of_class in ranges])
+
+
+@dataclass(frozen=True)
+class _Both:
+    """Two versions of a table."""
+
+    manifest: Manifest
+    entries: PageIndex
+    other: Manifest
+    other_entries: PageIndex
+
+    def unchanged(self, first_then: int, after_then: int, first_now: int, after_now: int) -> UnchangedCodes:
+        """Return what says it of codes that are on some pages of the other version and on some of this one."""
+        if first_then == after_then or first_now == after_now:
+            return _NONE
+        # Between two neighbouring ones of these codes, each version has one page; below the first, each has its first.
+        firsts_then = self.other_entries.first_codes[first_then:after_then]
+        firsts_now = self.entries.first_codes[first_now:after_now]
+        begins = np.sort(np.concatenate([firsts_then, firsts_now]), kind="stable")
+        then, now = (
+            np.append(0, np.maximum(np.searchsorted(firsts, begins, side="right") - 1, 0)) + first
+            for firsts, first in ((firsts_then, first_then), (firsts_now, first_now))
+        )
+        same = _same_place(self.manifest, self.entries, self.other, self.other_entries, then, now)
+        same |= _same_copy(self.manifest, self.entries, self.other_entries, then, now)
+        return UnchangedCodes(begins[same[1:] != same[:-1]], begins_within=bool(same[0]))
 
 
 def _same_place(

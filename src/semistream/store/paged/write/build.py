@@ -22,7 +22,7 @@ from semistream.store.paged.write.duplicates import DuplicateFilter, check_rule
 from semistream.store.paged.write.packing import codes_of
 from semistream.store.paged.write.row_sources import Source, open_source
 from semistream.store.paged.write.sorting import ExternalSort, Run, piece_bytes_for
-from semistream.store.paged.write.writer import PageWriter
+from semistream.store.paged.write.writer import PageWriter, new_data_file
 from semistream.store.places.choice import PlaceOrAddress, place_of
 from semistream.store.places.place import NewObject
 
@@ -119,29 +119,31 @@ class _UnfinishedPages:
         batches: Iterable[pa.RecordBatch],
     ) -> None:
         self._filtering = DuplicateFilter(layout, on_duplicate)
-        self._writer = PageWriter(target, layout, page_bytes)
+        self._file = new_data_file(target)
+        self._writer = PageWriter(self._file, layout, page_bytes)
         try:
             for rows in self._filtering.filtered(batches):
                 self._writer.add(rows)
+            self._writer.write_rest()
         except BaseException:
-            self._writer.discard()
+            self._file.discard()
             raise
 
     def finished(self) -> WrittenPages:
         """Make the file last."""
         try:
-            file = self._writer.finish()
+            file = self._file.finish()
         except BaseException:
-            self._writer.discard()
+            self._file.discard()
             raise
         return WrittenPages(file, self._writer.index(0), self._filtering.kept_duplicates)
 
     def set_aside(self, label: str) -> tuple[NewObject, PageIndex]:
         """Return the pages as a temporary object, and where they lie in it."""
         try:
-            written = self._writer.write_rest().set_aside(label)
+            written = self._file.set_aside(label)
         except BaseException:
-            self._writer.discard()
+            self._file.discard()
             raise
         return written, self._writer.index(0)
 

@@ -44,8 +44,30 @@ def aligned_changes(upserts: Iterator[pa.RecordBatch], deletes: Iterator[pa.Reco
         below = below if below.num_rows else _next(deletes)
 
 
-def parted_by_pages(changes: Changes, old: PagedFileStore, limit_bytes: int) -> Iterator[Changes]:
-    """Yield changes in portions that touch at most about `limit_bytes` of pages."""
+def parted_by_pages(changes: Changes, old: PagedFileStore, limit_bytes: int) -> Iterator[tuple[int, Changes]]:
+    """Yield changes in portions that touch at most about `limit_bytes` of pages, each with the heat class it is of.
+
+    A table in one order has one class.
+    """
+    for number, of_class in _parted_by_class(changes, old):
+        yield from ((number, part) for part in _parted_by_pages(of_class, old, limit_bytes))
+
+
+def _parted_by_class(changes: Changes, old: PagedFileStore) -> Iterator[tuple[int, Changes]]:
+    classes = old.entries.classes
+    if classes is None:
+        yield 0, changes
+        return
+    above, below = (classes.heat_map.class_of(codes_of(rows)) for rows in (changes.upserts, changes.deletes))
+    for number in np.flatnonzero(np.bincount(np.concatenate([above, below]))).tolist():
+        upserts, deletes = (
+            rows.filter(pa.array(of_rows == number))
+            for rows, of_rows in ((changes.upserts, above), (changes.deletes, below))
+        )
+        yield number, Changes(upserts, deletes, changes.last_code)
+
+
+def _parted_by_pages(changes: Changes, old: PagedFileStore, limit_bytes: int) -> Iterator[Changes]:
     if not old.page_count:
         yield changes
         return

@@ -13,7 +13,7 @@ from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.new_version import NewVersion, repeated
 from semistream.store.paged.versions.page_index import PageIndex, address
 from semistream.store.paged.write.coding import Progress, silent
-from semistream.store.paged.write.writer import AppendFile
+from semistream.store.paged.write.writer import AppendFile, new_data_file
 from semistream.store.places.choice import PlaceOrAddress, place_of
 from semistream.store.places.place import Place
 
@@ -84,10 +84,10 @@ def _compact(place: Place, report: Progress) -> int:
         if _is_compact(old):
             return old.version
         report("compacting", 0, old.page_count)
-        target = AppendFile(place.new_object(version.data_name))
+        target = new_data_file(place.new_object(version.data_name))
         try:
-            target.append(layout.encode_header(layout.PAGES_MAGIC, layout.FileHeader()))
-            index = copy_pages(old, np.arange(old.page_count), target, 0)
+            copied = copy_pages(old, np.arange(old.page_count), target, 0)
+            index = replace(copied, classes=old.entries.classes)
             file = target.finish()
         finally:
             target.close()

@@ -14,6 +14,7 @@ from semistream.store.paged.write.changes import Changes, aligned_changes, dropp
 from semistream.store.paged.write.coding import Progress
 from semistream.store.paged.write.duplicates import whole_codes
 from semistream.store.paged.write.packing import codes_of
+from semistream.store.paged.write.table_rows import read_rows, rows_by_code
 
 
 class Difference:
@@ -35,13 +36,13 @@ class Difference:
 
     def from_all_rows(self, rows: Iterable[pa.RecordBatch]) -> Iterator[Changes]:
         """Yield what differs between the table and a source that gives all its rows; costs a read of the table."""
-        for both in aligned_changes(iter(rows), self._table_rows()):
+        for both in aligned_changes(iter(rows), rows_by_code(self._old, self._portion_bytes)):
             yield from self._changed(both, both.upserts, both.deletes)
 
     def from_changes(self, upserts: Iterable[pa.RecordBatch], deletes: Iterable[pa.RecordBatch]) -> Iterator[Changes]:
         """Yield what is new in some upserts and deletes; costs a read of the pages that they touch."""
         for changes in aligned_changes(iter(upserts), whole_codes(deletes)):
-            for part in parted_by_pages(changes, self._old, self._portion_bytes):
+            for _, part in parted_by_pages(changes, self._old, self._portion_bytes):
                 yield from self._new_in(part)
 
     def _new_in(self, part: Changes) -> Iterator[Changes]:
@@ -80,16 +81,6 @@ class Difference:
         columns = [rows.column(0), *self._layout.key_columns(rows)]
         return pa.RecordBatch.from_arrays(columns, names=[rows.schema.names[0], *self._layout.key])
 
-    def _table_rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield all coded rows of the table, some pages at a time."""
-        ends = np.cumsum(self._old.page_bytes())
-        first = 0
-        while first < self._old.page_count:
-            before = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + self._portion_bytes, side="right")))
-            yield self._read(np.array([first]), np.array([last - 1]))
-            first = last
-
     def _rows_of(self, codes: Int64Array) -> pa.RecordBatch:
         """Return the coded rows of the table that have one of these codes."""
         if not self._old.page_count or not len(codes):
@@ -99,13 +90,8 @@ class Difference:
         pages = np.unique(self._old.locate(np.unique(codes)).astype(np.int64))
         starts = np.flatnonzero(np.diff(pages, prepend=-2) > 1)
         ends = np.append(starts[1:], len(pages)) - 1
-        rows = self._read(pages[starts], pages[ends])
+        rows = read_rows(self._old, pages[starts], pages[ends])
         return rows.filter(pa.array(np.isin(codes_of(rows), codes)))
-
-    def _read(self, first_pages: Int64Array, last_pages: Int64Array) -> pa.RecordBatch:
-        read = self._old.read(first_pages, last_pages)
-        columns = read.take(np.arange(len(read.codes)), self._layout.order).columns
-        return pa.RecordBatch.from_arrays([pa.array(read.codes), *columns], schema=self._layout.coded_schema)
 
 
 def checked_at_the_end(changes: Iterable[Changes], check: Callable[[], None] | None) -> Iterator[Changes]:

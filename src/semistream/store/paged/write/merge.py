@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -10,31 +11,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from semistream.core.arrays import BoolArray, Int64Array
+from semistream.core.arrays import BoolArray, Int64Array, UInt8Array
 from semistream.core.budget import parse_bytes
-from semistream.core.errors import SchemaDriftError
-from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
+from semistream.store.paged.versions.heat_classes import class_bounds
 from semistream.store.paged.versions.manifest import Manifest, TableFile
 from semistream.store.paged.versions.new_version import NewVersion, repeated
-from semistream.store.paged.versions.page_index import PageIndex, joined
+from semistream.store.paged.versions.page_index import PageIndex, in_order
+from semistream.store.paged.write.arriving_changes import ArrivingChanges
 from semistream.store.paged.write.changes import Changes, aligned_changes, dropped_rows, parted_by_pages
-from semistream.store.paged.write.coding import (
-    Progress,
-    check_columns,
-    coded_deletes,
-    coded_rows,
-    delete_schema,
-    silent,
-)
+from semistream.store.paged.write.coding import Progress, silent
 from semistream.store.paged.write.compaction import copy_pages, files_to_fold, live_bytes_of
 from semistream.store.paged.write.duplicates import DuplicateFilter, whole_codes
 from semistream.store.paged.write.packing import codes_of
-from semistream.store.paged.write.row_sources import open_source
-from semistream.store.paged.write.sorting import ExternalSort, piece_bytes_for
-from semistream.store.paged.write.writer import AppendFile, PageWriter
+from semistream.store.paged.write.writer import AppendFile, PageWriter, new_data_file
 from semistream.store.places.choice import PlaceOrAddress, place_of
-from semistream.store.places.place import Place
 
 
 def merge(
@@ -94,153 +85,115 @@ def apply_aligned(
 
     There is no new version if neither changes.
     """
-    writer = PageWriter(version.place.new_object(version.data_name), old.layout, old.manifest.page_bytes)
+    file = new_data_file(version.place.new_object(version.data_name))
     try:
-        task = _Merge(old, writer, progress)
+        task = _Merge(old, file, progress)
         for changes in aligned:
-            for part in parted_by_pages(changes, old, max(1 << 16, memory_bytes // 8)):
-                task.apply(part)
+            for number, part in parted_by_pages(changes, old, max(1 << 16, memory_bytes // 8)):
+                task.apply(number, part)
         task.finish()
-        written = writer.write_rest()
-        if not task.rewritten.any() and not writer.row_count:
-            writer.discard()
+        if not task.rewritten.any() and not task.row_count:
+            file.discard()
             if mirror == old.manifest.mirror:
                 return old.version
             return version.commit(replace(old.manifest, mirror=mirror), old.entries)
-        described, index = _merged(old, task.rewritten, writer, written)
-        if described.files and described.files[-1].name == written.name:
-            written.finish()
+        described, index = _merged(old, task, file)
+        if described.files and described.files[-1].name == file.name:
+            file.finish()
         else:
-            writer.discard()
+            file.discard()
     finally:
-        writer.close()
+        file.close()
     unique = old.manifest.unique and not filtering.kept_duplicates
     return version.commit(replace(described, unique=unique, mirror=mirror), index)
 
 
-def _merged(
-    old: PagedFileStore, rewritten: BoolArray, writer: PageWriter, written: AppendFile
-) -> tuple[Manifest, PageIndex]:
+def _merged(old: PagedFileStore, task: _Merge, file: AppendFile) -> tuple[Manifest, PageIndex]:
     """Return the files and the index of the next version: pages that stay, that were copied, and that are new."""
-    manifest = old.manifest
+    manifest, rewritten, classes = old.manifest, task.rewritten, old.entries.classes
     live_bytes = live_bytes_of(old.entries.chosen(np.flatnonzero(~rewritten)), len(manifest.files))
-    folded = files_to_fold(live_bytes, [file.name for file in manifest.files], written.size_bytes)
-    copied = ~rewritten & folded[old.entries.files]
-    kept = old.entries.chosen(np.flatnonzero(~rewritten & ~copied))
+    folded = files_to_fold(live_bytes, [file.name for file in manifest.files], file.size_bytes)
+    copied = np.flatnonzero(~rewritten & folded[old.entries.files])
+    staying = np.flatnonzero(~rewritten & ~folded[old.entries.files])
+    kept = old.entries.chosen(staying)
     used = np.unique(kept.files)
     new_numbers = np.zeros(len(manifest.files), dtype=np.int64)
     new_numbers[used] = np.arange(len(used))
-    index = kept.renumbered(new_numbers)
+    parts = [(kept.renumbered(new_numbers), _classes_of(old, staying))]
     files = [manifest.files[number] for number in used.tolist()]
     copies = dict(manifest.copied)
-    if writer.row_count:
-        index = joined(index, writer.index(len(files)))
-    if copied.any():
-        copies[written.name] = written.size_bytes
-        index = joined(index, copy_pages(old, np.flatnonzero(copied), written, len(files)))
-    if writer.row_count or copied.any():
-        files.append(TableFile(written.name, written.size_bytes))
-    return replace(manifest, files=tuple(files), copied=copies), index
+    parts += task.indexes(len(files))
+    if len(copied):
+        copies[file.name] = file.size_bytes
+        parts.append((copy_pages(old, copied, file, len(files)), _classes_of(old, copied)))
+    if task.row_count or len(copied):
+        files.append(TableFile(file.name, file.size_bytes))
+    by_use = manifest.by_use and replace(manifest.by_use, same_rows_as=())
+    return replace(manifest, files=tuple(files), copied=copies, by_use=by_use), in_order(parts, classes)
 
 
-class ArrivingChanges:
-    """Opens and sorts the changes; their columns are checked before anything is written.
-
-    Where writers race, what was sorted for the first attempt is used again for the others.
-    """
-
-    def __init__(self, place: Place, memory_bytes: int, progress: Progress, cleanup: ExitStack) -> None:
-        self._place = place
-        self._memory_bytes = memory_bytes
-        self._piece_bytes = piece_bytes_for(memory_bytes)
-        self._progress = progress
-        self._cleanup = cleanup
-        self._token = ""
-        self._layout: RowLayout | None = None
-        self._sorted: dict[str, SortedChanges] = {}
-
-    def are_for(self, layout: RowLayout, token: str) -> None:
-        """Say which rows they are; must be called first, and raises an error if that changes."""
-        if self._layout is None:
-            self._layout, self._token = layout, token
-        elif not self._layout.schema.equals(layout.schema) or self._layout.key != layout.key:
-            raise SchemaDriftError(
-                f"Another writer gave {self._place.shown()} other columns meanwhile: look at them and merge again."
-            )
-
-    def upserts(self, data: Any) -> Iterable[pa.RecordBatch]:
-        """Return the coded rows to insert or replace, sorted when the first one is asked for."""
-        if data is None:
-            return ()
-        if "upserts" not in self._sorted:
-            assert self._layout is not None
-            source = open_source(data)
-            check_columns(self._layout, source.schema)
-            rows = coded_rows(self._layout, source, self._piece_bytes)
-            self._sort("upserts", rows, self._layout.coded_schema, source.row_count)
-        return self._sorted["upserts"]
-
-    def deletes(self, data: Any) -> Iterable[pa.RecordBatch]:
-        """Return the codes and keys to delete, sorted when the first one is asked for."""
-        if data is None:
-            return ()
-        if "deletes" not in self._sorted:
-            assert self._layout is not None
-            source = open_source(data)
-            schema = delete_schema(self._layout, source.schema)
-            rows = coded_deletes(self._layout, source, schema, self._piece_bytes)
-            self._sort("deletes", rows, schema, source.row_count)
-        return self._sorted["deletes"]
-
-    def _sort(self, what: str, rows: Iterator[pa.RecordBatch], schema: pa.Schema, total: int | None) -> None:
-        sort = ExternalSort(
-            self._place,
-            f"{self._token}-{what}",
-            schema,
-            self._memory_bytes,
-            repeatable=self._place.max_attempts > 1,
-        )
-        self._cleanup.callback(sort.close)
-        self._sorted[what] = SortedChanges(sort, self._reported(rows, what, total))
-
-    def _reported(self, rows: Iterator[pa.RecordBatch], what: str, total: int | None) -> Iterator[pa.RecordBatch]:
-        done = 0
-        for piece in rows:
-            done += piece.num_rows
-            self._progress(f"reading {what}", done, total)
-            yield piece
-
-
-class SortedChanges(Iterable[pa.RecordBatch]):
-    """Coded rows in order; sorted when they are first asked for."""
-
-    def __init__(self, sort: ExternalSort, rows: Iterator[pa.RecordBatch]) -> None:
-        self._sort = sort
-        self._rows = rows
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for piece in self._rows:
-            self._sort.add(piece)
-        yield from self._sort.sorted_rows()
+def _classes_of(old: PagedFileStore, pages: Int64Array) -> UInt8Array:
+    classes = old.entries.classes
+    return np.zeros(len(pages), dtype=np.uint8) if classes is None else classes.of_pages(pages)
 
 
 class _Merge:
+    """Merges each heat class by itself, all of them into one file; a table in one order has one class."""
+
+    def __init__(self, old: PagedFileStore, file: AppendFile, progress: Progress) -> None:
+        self._progress = progress
+        self._done = 0
+        self.rewritten = np.zeros(old.page_count, dtype=np.bool_)
+        """Which of the old pages are not in the next version."""
+        bounds = class_bounds(old.entries.classes, old.page_count).tolist()
+        self._classes = [
+            _MergeOfClass(old, first, after, PageWriter(file, old.layout, old.manifest.page_bytes), self.rewritten)
+            for first, after in itertools.pairwise(bounds)
+        ]
+
+    @property
+    def row_count(self) -> int:
+        """How many rows were written."""
+        return sum(one.writer.row_count for one in self._classes)
+
+    def apply(self, number: int, changes: Changes) -> None:
+        """Apply changes of a class, with codes above all before in it, and complete up to `changes.last_code`."""
+        self._classes[number].apply(changes)
+        self._done += changes.upserts.num_rows + changes.deletes.num_rows
+        self._progress("merging", self._done, None)
+
+    def finish(self) -> None:
+        """Write all rows that are still held."""
+        for one in self._classes:
+            one.finish()
+
+    def indexes(self, file_number: int) -> list[tuple[PageIndex, UInt8Array]]:
+        """Return the entries of the new pages, in a data file of this number, and their classes."""
+        written = [one.writer.index(file_number) for one in self._classes if one.writer.row_count]
+        numbers = [number for number, one in enumerate(self._classes) if one.writer.row_count]
+        return [
+            (index, np.full(len(index), number, dtype=np.uint8)) for index, number in zip(written, numbers, strict=True)
+        ]
+
+
+class _MergeOfClass:
     """Reads the pages that changes touch, in order, and writes what they become.
 
     Rows of the last touched page whose codes are above those of the changes so far are carried along, since the next
     changes may fall between them.
     """
 
-    def __init__(self, old: PagedFileStore, writer: PageWriter, progress: Progress) -> None:
+    def __init__(
+        self, old: PagedFileStore, first_page: int, after_page: int, writer: PageWriter, rewritten: BoolArray
+    ) -> None:
         self._old = old
+        self._has_pages = after_page > first_page
         self._layout = old.layout
-        self._writer = writer
-        self._progress = progress
+        self.writer = writer
         self._carried = _no_rows(self._layout.coded_schema)
-        self._last_read = -1
-        self._last_written = -1
-        self._done = 0
-        self.rewritten = np.zeros(old.page_count, dtype=np.bool_)
+        self._last_read = first_page - 1
+        self._last_written = first_page - 1
+        self._rewritten = rewritten
 
     def apply(self, changes: Changes) -> None:
         """Apply changes whose codes are above all before and complete up to `changes.last_code`."""
@@ -259,13 +212,12 @@ class _Merge:
         self._carried = left if np.isin(self._pages(codes_of(left)[:1]), changed).any() else left.slice(0, 0)
         if len(changed):
             self._last_read = int(changed[-1])
-        self.rewritten[changed] = True
-        self._done += changes.upserts.num_rows + changes.deletes.num_rows
-        self._progress("merging", self._done, None)
+        self._rewritten[changed] = True
 
     def finish(self) -> None:
-        """Write the rows that were carried along."""
+        """Write the rows that were carried along, and all that the writer holds."""
         self._write(self._carried)
+        self.writer.write_rest()
 
     def _touched_rows(self, changes: Changes) -> pa.RecordBatch:
         pages = np.unique(self._pages(changes.codes))
@@ -280,7 +232,7 @@ class _Merge:
         return pa.concat_batches([self._carried, read])
 
     def _pages(self, codes: Int64Array) -> Int64Array:
-        if not self._old.page_count:
+        if not self._has_pages:
             return np.zeros(0, dtype=np.int64)
         return self._old.locate(codes).astype(np.int64)
 
@@ -289,12 +241,12 @@ class _Merge:
             return
         pages = self._pages(codes_of(rows))
         if not len(pages):
-            self._writer.add(rows)
+            self.writer.add(rows)
             return
         # A new page must not reach over an old one that stays.
         breaks = np.diff(pages, prepend=self._last_written) > 1
         self._last_written = int(pages[-1])
-        self._writer.add(rows, breaks)
+        self.writer.add(rows, breaks)
 
 
 def _in_order(survivors: pa.RecordBatch, upserts: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,17 @@ _ROW_OVERHEAD_BYTES = 24  # a code, its place in the order, and the sort's own m
 def piece_bytes_for(memory_bytes: int) -> int:
     """Return the size in which rows are handled so that a merge of many runs stays inside the memory."""
     return min(max(memory_bytes // (4 * _FAN_IN), 1 << 15), 1 << 20)
+
+
+class SortedBlocks(Protocol):
+    """Sorted coded rows that are given block by block."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is another block."""
+
+    def next_block(self) -> pa.RecordBatch:
+        """Return the rows of the next block."""
 
 
 class Run:
@@ -139,7 +151,7 @@ class ExternalSort:
 
     def _merged(self, runs: list[Run]) -> Iterator[pa.RecordBatch]:
         merged_bytes = 0
-        for rows in _merge(runs):
+        for rows in merged_by_code(runs):
             yield rows
             merged_bytes += rows.nbytes
             if merged_bytes >= self._run_bytes // 4:
@@ -169,7 +181,7 @@ class ExternalSort:
 class _Cursor:
     """The rows of a run that were read and not yet merged."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: SortedBlocks) -> None:
         self.run = run
         self.rows = run.next_block()
         self.codes: Int64Array = codes_of(self.rows)
@@ -187,7 +199,7 @@ class _Cursor:
         return taken
 
 
-def _merge(runs: list[Run]) -> Iterator[pa.RecordBatch]:
+def merged_by_code(runs: Sequence[SortedBlocks]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of sorted runs in order; among equal codes those of an earlier run come first."""
     cursors = [_Cursor(run) for run in runs if run.has_more]
     while True:

@@ -69,37 +69,30 @@ class AppendFile:
         self._target.discard()
 
 
-class PageWriter:
-    """Packs sorted coded rows into pages of one new data file and remembers where they are."""
+def new_data_file(target: NewObject) -> AppendFile:
+    """Return a data file that has no pages yet."""
+    file = AppendFile(target)
+    file.append(layout.encode_header(layout.PAGES_MAGIC, layout.FileHeader()))
+    return file
 
-    def __init__(self, target: NewObject, row_layout: RowLayout, page_bytes: int) -> None:
+
+class PageWriter:
+    """Packs sorted coded rows into pages of a data file, which others may write to as well, and remembers where."""
+
+    def __init__(self, file: AppendFile, row_layout: RowLayout, page_bytes: int) -> None:
         self.row_count = 0
         self._page_bytes = page_bytes
         self._packer = PagePacker(row_layout, page_bytes)
-        self._file = AppendFile(target)
-        self._file.append(layout.encode_header(layout.PAGES_MAGIC, layout.FileHeader()))
+        self._file = file
         self._entries = array("q")
 
     def add(self, coded: pa.RecordBatch, breaks: BoolArray | None = None) -> None:
         """Write the next rows; codes must not be smaller than those before."""
         self._write(self._packer.add(coded, breaks))
 
-    def write_rest(self) -> AppendFile:
-        """Write all rows that are still held, and return the file, so that more may be appended to it."""
+    def write_rest(self) -> None:
+        """Write all rows that are still held."""
         self._write(self._packer.finish())
-        return self._file
-
-    def finish(self) -> TableFile:
-        """Write what is left, make the file last and return its entry for the manifest."""
-        return self.write_rest().finish()
-
-    def close(self) -> None:
-        """Close the file, whole or not."""
-        self._file.close()
-
-    def discard(self) -> None:
-        """Remove the file."""
-        self._file.discard()
 
     def index(self, file_number: int) -> PageIndex:
         """Return the entries of all pages, in a data file of this number."""
