@@ -17,7 +17,7 @@ from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream_lab.experiments.papers import LAWS, PAPERS
 from semistream_lab.experiments.point import LAW, Point
-from semistream_lab.experiments.variants import MACHINES, SETTINGS, Variant
+from semistream_lab.experiments.variants import DISCRETE_KEYS, MACHINES, SETTINGS, Variant
 
 _POINT_FIELDS = {f.name for f in fields(Point)}
 _NUMBER_FIELDS: Mapping[str, type[int] | type[float]] = {
@@ -90,6 +90,8 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     vary: bool = False
     """Points that cannot be priced again are run with each constant halved and doubled, too, with the first seed."""
+    also_with: tuple[str, ...] = (DISCRETE_KEYS.name,)
+    """Variants of a setting that the points of a paper's experiment are run with, too."""
     predict: bool = False
     """The cost models' rates are given beside the measured ones."""
     chart: str = "lines"
@@ -113,10 +115,13 @@ class Plan:
             for one in first:
                 if not can_be_priced_again(one.point) and (factors := factors_that_matter(one.point, variant)):
                     yield replace(one, point=replace(one.point, factors=factors), variant=variant.name)
-        for variant in SETTINGS if self.paper in LAWS else ():
+        for variant in self._settings():
             for one in first:
                 if (other := variant.of(one.point)) != one.point:
                     yield replace(one, point=other, variant=variant.name)
+
+    def _settings(self) -> list[Variant]:
+        return [variant for variant in SETTINGS if variant.name in self.also_with] if self.paper in LAWS else []
 
     def _point(self, series: Series, x: float, ranks: str, seed: int, scale: float, clock: str) -> Point:
         settings: dict[str, Any] = {"ranks": ranks, "seed": seed, "clock": clock}
@@ -234,8 +239,16 @@ def _plan(raw: Mapping[str, Any], name: str) -> Plan:
         fixed=_checked(raw.get("fixed", {})),
         ranks=tuple(raw.get("ranks", ["sorted"])),
         seeds=tuple(raw.get("seeds", [0])),
+        also_with=_named_settings(raw.get("also_with", [DISCRETE_KEYS.name])),
         **{key: raw[key] for key in known if key in raw},
     )
+
+
+def _named_settings(names: Sequence[str]) -> tuple[str, ...]:
+    known = {variant.name for variant in SETTINGS}
+    if unknown := set(names) - known:
+        raise ValueError(f"it is also run with {', '.join(sorted(unknown))}, but what is known is {', '.join(known)}")
+    return tuple(names)
 
 
 def _crossed(series: Sequence[Series], ways: Sequence[Series]) -> tuple[Series, ...]:

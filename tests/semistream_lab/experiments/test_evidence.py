@@ -176,7 +176,8 @@ def test_the_law_of_the_keys_is_printed_so_another_one_is_only_told() -> None:
 
 
 def test_evidence_of_a_variant_is_of_its_own_runs() -> None:
-    plan = replace(small_plan(), paper="HYBRIDJOIN", ranks=("sorted",))
+    settings = tuple(variant.name for variant in SETTINGS)
+    plan = replace(small_plan(), paper="HYBRIDJOIN", ranks=("sorted",), also_with=settings)
     rows: dict[str, Row] = {one.point.digest: {"service_rate": len(one.variant)} for one in plan.points()}
     evidence = Evidence({plan.id: plan}, rows.get)
     assert evidence.value("small", "HYBRIDJOIN", 1e6) == 0

@@ -108,7 +108,14 @@ def test_an_experiment_with_panels_is_chosen_whole_or_panel_by_panel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [("[x]", "[y]"), ("queues", "quees"), ("ranks =", "ranks"), ('name = "memory"', 'nam = "memory"')]
+    ("old", "new"),
+    [
+        ("[x]", "[y]"),
+        ("queues", "quees"),
+        ("ranks =", "ranks"),
+        ("predict", 'also_with = ["other keys"]\npredict'),
+        ('name = "memory"', 'nam = "memory"'),
+    ],
 )
 def test_a_plan_that_cannot_be_read_is_named(old: str, new: str) -> None:
     with pytest.raises(InvalidSettingError, match="The plan of the experiment 'bad' cannot be read"):

@@ -2,7 +2,8 @@
 
 A claim is judged with what the paper prints: pages of 8 kB read one by one, and -L at 30% of the queue. It is judged
 again with the larger reads of the other papers, and against -L at 90%, since 30% is the best position only where the
-paper found it to be. A claim that another reading turns round depends on it.
+paper found it to be. A claim that another reading turns round depends on it. In a variant only what is printed is
+judged: one thing is changed at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
 from semistream_lab.experiments.judging import FAILS, HOLDS, Finding
+from semistream_lab.experiments.variants import AS_ASSUMED
 
 MACHINE = "papers-ssd"
 """The cost profile that stands for the paper's machine."""
@@ -47,7 +49,7 @@ def by_readings(evidence: Evidence, experiment: str, judge: Judge, readings: Seq
         raise NotMeasuredError("the paper's table is not sorted by use")
     printed = judge(evidence, experiment, AS_PRINTED)
     turned, notes = [], []
-    for reading in readings:
+    for reading in readings if evidence.variant == AS_ASSUMED else ():
         other = judge(evidence, experiment + reading.suffix, reading)
         if other.holds == printed.holds:
             continue
