@@ -46,6 +46,15 @@ def test_a_smaller_change_takes_away_what_a_long_memory_has_gathered() -> None:
     assert halvings(ageing, [0.43] * 4) == [0, 0, 0, 1]
 
 
+def test_a_steady_share_of_a_stream_that_drifts_does_not_lengthen_the_memory() -> None:
+    ageing = SteadyAgeing(64)
+    halvings(ageing, [0.5] * 130)
+    long_memory = ageing.remembered
+    at = [window for window in range(200) if ageing.after_window(TUPLES // 2, TUPLES, 0.3)]
+    assert at[-1] - at[-2] == 4
+    assert ageing.remembered < long_memory / 4
+
+
 def test_noise_is_not_taken_for_a_change() -> None:
     ageing = SteadyAgeing(64)
     for window in range(200):

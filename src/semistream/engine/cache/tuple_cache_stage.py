@@ -234,7 +234,9 @@ class CachedTuples(CacheStage):
             self._end_window(self._admission)
 
     def _end_window(self, admission: Admission) -> None:
-        halvings = admission.age(self._answered, self._tuples)
+        remembered = admission.remembered_windows - self._windows
+        outdated = self.cache.outdated((self._windows + 1) / remembered) if remembered > 0 else 0.0
+        halvings = admission.age(self._answered, self._tuples, outdated)
         if self._one_in > 1:
             is_useless = self._answered < _NEXT_TO_NOTHING * self._tuples
             self._answers_little = is_useless and (self._answers_little or admission.is_settled)
