@@ -8,6 +8,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream_lab.experiments.measuring import (
     at_arrival_rate,
     best_of_family,
+    bounds,
     disk_bound,
     generator,
     handover,
@@ -30,6 +31,7 @@ _KINDS: dict[str, Callable[[Point], Row]] = {
     "page-use": page_use.run,
     "pinned-part": pinned_part.run,
     "best-of-family": best_of_family.run,
+    "bounds": bounds.run,
     "disk-bound": disk_bound.run,
     "handover": handover.run,
     "join-phases": join_phases.run,
