@@ -19,6 +19,7 @@ from semistream_lab.experiments.measuring import (
     pinned_part,
     service_rates,
     switching,
+    tiny_joins,
     waiting_room,
 )
 from semistream_lab.experiments.point import Point, Row
@@ -37,6 +38,7 @@ _KINDS: dict[str, Callable[[Point], Row]] = {
     "join-phases": join_phases.run,
     "page-reads": page_reads.run,
     "switching": switching.run,
+    "tiny-joins": tiny_joins.run,
     "waiting-room": waiting_room.run,
 }
 
