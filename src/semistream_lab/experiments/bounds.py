@@ -19,6 +19,7 @@ STREAMS = {
     "drifting": "keys trade places, all within 4 tuples a row",
     "newest": "new keys are hot, all were within 20 tuples a row",
 }
+TINY_JOINS = {"pages": "6 pages, 5 waiting tuples", "cache": "6 rows on 3 pages, 4 waiting tuples, 1 cached row"}
 SETTLED = ("shuffled", "sorted")
 """The streams in which the same keys stay hot, so that bounds of reads are known."""
 CACHES = {
@@ -97,5 +98,5 @@ def bounds_cells(plans: Iterable[Plan], evidence: Evidence) -> BoundsCells:
             except NotMeasuredError:
                 continue
             cells.append(BoundsCell(stream, one.x, one.series, row))
-    places = list(STREAMS)
-    return BoundsCells(sorted(cells, key=lambda cell: places.index(cell.stream) if cell.stream in places else 0))
+    places = [*STREAMS, *TINY_JOINS]
+    return BoundsCells(sorted(cells, key=lambda cell: places.index(cell.stream)))

@@ -20,13 +20,13 @@ from semistream_lab.experiments.bounds import (
     SETTLED,
     STREAMS,
     TINY_GROUP,
+    TINY_JOINS,
     BoundsCells,
 )
 from semistream_lab.experiments.figure_style import FIGURE_STYLE, strokes_for
 from semistream_lab.experiments.figures import Picture, saved
 
 _HATCHES = ("", "///", "...", "\\\\\\", "xx", "--")
-_TINY = {"pages": "6 pages, 5 waiting tuples", "cache": "6 rows on 3 pages, 4 waiting tuples, 1 cached row"}
 
 
 def draw_bounds(cells: BoundsCells) -> Mapping[str, Picture]:
@@ -55,10 +55,10 @@ def _drawn(
             axes.set_visible(False)
         for axes, stream in zip(grid, streams, strict=False):
             panel(axes, cells, stream)
-            axes.set_title({**STREAMS, **_TINY}[stream], fontsize=10, loc="left")
+            axes.set_title({**STREAMS, **TINY_JOINS}[stream], fontsize=10, loc="left")
             axes.grid(axis="y")
         figure.supxlabel("Zipf exponent", fontsize=10.5)
-        handles, labels = grid[0].get_legend_handles_labels()
+        handles, labels = grid[len(streams) - 1].get_legend_handles_labels()
         width = max(map(len, labels)) + 6
         figure.legend(handles, labels, loc="outside upper left", ncols=max(1, 105 // width), borderaxespad=0.2)
         return saved(figure)
