@@ -77,6 +77,7 @@ class FrequentLately(Admission):
     def __init__(self, cache_tuples: int, *, max_windows: int) -> None:
         self._sketch = FrequencySketch(1)
         self._ageing = SteadyAgeing(max_windows)
+        self._window = 1
         self._noise = 0
         """What the sketch shows for a code that was never asked for."""
         self.resize(cache_tuples)
@@ -84,8 +85,8 @@ class FrequentLately(Admission):
     def resize(self, cache_tuples: int) -> None:
         """Serve a cache of another size."""
         self._sketch.resize(self.KEYS_PER_ENTRY * max(self.MIN_ENTRIES, cache_tuples))
-        self._ageing.resized()
-        self._window = self.USES_PER_ENTRY * max(2_000, cache_tuples)
+        before, self._window = self._window, self.USES_PER_ENTRY * max(2_000, cache_tuples)
+        self._ageing.resized(before / self._window)
 
     @property
     def window(self) -> int:

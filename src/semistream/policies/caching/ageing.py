@@ -75,6 +75,7 @@ class SteadyAgeing:
         """Whether the cache answers about the same share for some windows now."""
         return self._steady_windows >= _SETTLED_WINDOWS
 
-    def resized(self) -> None:
-        """Learn that the cache has another size, so that its share will be another."""
+    def resized(self, window_ratio: float) -> None:
+        """Learn that the cache has another size, so that its share will be another, and a window is so much shorter."""
         self._usual = 0.0
+        self.remembered *= window_ratio
