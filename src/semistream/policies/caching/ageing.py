@@ -34,6 +34,8 @@ class SteadyAgeing:
         self._usual = 0.0
         self._last = 0.0
         self._steady_windows = 0
+        self._was_outdated = False
+        """Since the last halving."""
         self.remembered = 0.0
         """How many windows of uses the counts stand for."""
 
@@ -62,12 +64,14 @@ class SteadyAgeing:
         is_outdated = outdated > _OUTDATED
         if share < _WORSE * self._usual - noise or is_outdated:
             self._between = max(self._min_between, self._between // 2)
+        self._was_outdated |= is_outdated
         self._usual, self._last = max(share, 0.99 * self._usual), share
         if self._since < self._between:
             return 0
         self._since = 0
-        if steady and not is_outdated:
+        if steady and not self._was_outdated:
             self._between = min(self._max_between, 2 * self._between)
+        self._was_outdated = False
         return 1
 
     @property
