@@ -46,6 +46,15 @@ def test_a_smaller_change_takes_away_what_a_long_memory_has_gathered() -> None:
     assert halvings(ageing, [0.43] * 4) == [0, 0, 0, 1]
 
 
+def test_a_steady_share_of_a_stream_that_drifts_does_not_lengthen_the_memory() -> None:
+    ageing = SteadyAgeing(64)
+    halvings(ageing, [0.5] * 130)
+    long_memory = ageing.remembered
+    at = [window for window in range(200) if ageing.after_window(TUPLES // 2, TUPLES, 0.3 * (window % 2))]
+    assert at[-1] - at[-2] == 4
+    assert ageing.remembered < long_memory / 4
+
+
 def test_noise_is_not_taken_for_a_change() -> None:
     ageing = SteadyAgeing(64)
     for window in range(200):
@@ -55,7 +64,7 @@ def test_noise_is_not_taken_for_a_change() -> None:
 def test_a_cache_of_another_size_may_answer_another_share() -> None:
     ageing = SteadyAgeing(64)
     halvings(ageing, [0.5] * 100)
-    ageing.resized()
+    ageing.resized(1.0)
     assert halvings(ageing, [0.2])[0] <= 1
 
 
@@ -68,3 +77,10 @@ def test_whatever_comes_the_past_is_halved_in_the_end(most: int, answered: list[
         quiet = 0 if times else quiet + 1
         longest = max(longest, quiet)
     assert longest < max(most, 1)
+
+
+def test_what_is_remembered_is_counted_in_windows_of_the_size_there_is_now() -> None:
+    ageing = SteadyAgeing(64)
+    halvings(ageing, [0.5] * 3)
+    ageing.resized(2.0)
+    assert ageing.remembered == 6.0

@@ -120,8 +120,45 @@ def test_a_newcomer_is_worth_all_its_matches_of_late() -> None:
     codes, matches, homes = np.array([5, 6]), np.array([1, 3], dtype=np.int32), np.zeros(2, dtype=np.int64)
     assert admission.worth(codes, matches, homes, queue).tolist() == [1, 3]
     assert admission.worth(codes, matches, homes, queue).tolist() == [2, 6]
-    assert admission.age(answered=0, tuples=200) == 1
+    assert admission.age(answered=0, tuples=200, outdated=0.0) == 1
     assert admission.worth(codes[:1], matches[:1], homes[:1], queue).tolist() == [2]
+
+
+def test_a_code_is_not_worth_what_others_left_in_its_counters() -> None:
+    queue = WaitingTuples(3, 10)
+    admission = FrequentLately(500, max_windows=64)
+    homes = np.zeros(20_000, dtype=np.int64)
+    for start in range(0, 200_000, 20_000):
+        codes = np.arange(start, start + 20_000)
+        admission.worth(codes, np.ones(len(codes), dtype=np.int32), homes, queue)
+        assert not admission.age(answered=0, tuples=20_000, outdated=0.0) or start
+    newcomers = np.arange(10**6, 10**6 + 500)
+    worth = admission.worth(newcomers, np.ones(500, dtype=np.int32), homes[:500], queue)
+    assert worth.min() >= 1
+    assert np.median(worth) <= 2
+    hot = admission.worth(newcomers[:1], np.array([40], dtype=np.int32), homes[:1], queue)
+    assert hot[0] >= 40
+
+
+def test_what_was_not_worth_more_does_not_raise_the_floor() -> None:
+    cache = TupleCache(100, LessUsedOverwrite(), None)
+    cache.admit(np.arange(100), np.arange(1, 101, dtype=np.int32), None, absent=False)
+    assert cache.floor() == 1
+    assert not cache.admit(np.arange(200, 280), np.ones(80, dtype=np.int32), None, absent=False)
+    assert cache.floor() == 1
+    assert cache.admit(np.arange(300, 380), np.full(80, 4, dtype=np.int32), None, absent=False) == 3
+    assert cache.floor() == 4
+    cache.age(1)
+    assert cache.floor() == 2
+
+
+def test_a_cache_tells_which_part_of_what_was_hot_is_hot_no_more() -> None:
+    cache = TupleCache(100, LessUsedOverwrite(), None)
+    cache.admit(np.arange(100), np.full(100, 40, dtype=np.int32), None, absent=False)
+    cache.begin_window()
+    cache.use(np.arange(75))
+    assert cache.outdated(0.2) == 0.25
+    assert cache.outdated(0.01) == 0.0, "a fortieth of a use is no promise"
 
 
 def test_one_scan_does_not_flush_a_cache_that_keeps_the_better() -> None:

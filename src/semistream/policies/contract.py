@@ -176,8 +176,16 @@ class Admission(ABC):
         """Whether the cache has answered about the same share of tuples for some windows."""
         return True
 
-    def age(self, answered: int, tuples: int) -> int:  # noqa: ARG002
-        """Learn at the end of a window how many of its tuples were answered; return how often to halve the past."""
+    @property
+    def remembered_windows(self) -> float:
+        """How many windows the counts of use stand for; 0 if that is unknown."""
+        return 0.0
+
+    def age(self, answered: int, tuples: int, outdated: float) -> int:  # noqa: ARG002
+        """Learn at the end of a window how many of its tuples were answered; return how often to halve the past.
+
+        `outdated` is the share of those entries which should have been used several times of late that were not used.
+        """
         return 0
 
     def resize(self, cache_tuples: int) -> None:  # noqa: B027
@@ -195,7 +203,10 @@ class Replacement(ABC):
         return -1
 
     def renumbered(self) -> None:  # noqa: B027
-        """Learn that what was known of single slots is void."""
+        """Learn that what was known of single slots and their use is void."""
+
+    def spared(self, slots: Int64Array, frequencies: Int32Array) -> None:  # noqa: B027
+        """Learn that the last of the victims it named, these slots, were not overwritten."""
 
     @abstractmethod
     def victims(self, count: int, frequencies: Int32Array) -> Int64Array:

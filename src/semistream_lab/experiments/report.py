@@ -9,6 +9,8 @@ from pathlib import Path
 
 import semistream_lab.experiments.claims  # noqa: F401  (registers the judges)
 from semistream.core.flat_json import Scalar
+from semistream_lab.experiments.bounds import BOUNDS_GROUP, TINY_GROUP, bounds_cells
+from semistream_lab.experiments.bounds_page import bounds_card, draw_bounds, draw_tiny, tiny_card
 from semistream_lab.experiments.curves import curves_of
 from semistream_lab.experiments.demand_grid import GROUP, cells_of
 from semistream_lab.experiments.demand_grid_page import draw_grid, grid_card
@@ -26,7 +28,7 @@ from semistream_lab.experiments.verdicts_page import verdicts_page
 from semistream_lab.experiments.waiting_room import ROOM_GROUP, room_cells
 from semistream_lab.experiments.waiting_room_page import draw_room, room_card
 
-_WITH_OWN_CARDS = {GROUP, ROOM_GROUP, FAMILY_GROUP}
+_WITH_OWN_CARDS = {GROUP, ROOM_GROUP, FAMILY_GROUP, BOUNDS_GROUP, TINY_GROUP}
 
 Verdict = Mapping[str, Scalar]
 Progress = Callable[[str, int, int], None]
@@ -61,6 +63,7 @@ def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Rep
     sections, rows, missing = [], [], 0
     asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group not in _WITH_OWN_CARDS]
     cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder) + _family(plans, evidence, folder)
+    cards += _bounds(plans, evidence, folder)
     for number, plan in enumerate(asked):
         if progress is not None:
             progress("Drawing figures", number, len(asked))
@@ -121,6 +124,21 @@ def _family(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder
     for name, picture in pictures.items():
         _save(picture, name, folder)
     return family_card(cells, pictures)
+
+
+def _bounds(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) -> str:
+    """Write what there is of the bounds, and return their part of the page."""
+    cards = ""
+    for group in (BOUNDS_GROUP, TINY_GROUP):
+        cells = bounds_cells([plan for plan in plans.values() if plan.group == group], evidence)
+        if not cells.cells:
+            continue
+        folder.write_rows(f"{group}.json", [cell.row() for cell in cells.cells])
+        pictures = draw_bounds(cells) if group == BOUNDS_GROUP else draw_tiny(cells)
+        for name, picture in pictures.items():
+            _save(picture, name, folder)
+        cards += bounds_card(cells, pictures) if group == BOUNDS_GROUP else tiny_card(pictures)
+    return cards
 
 
 def judged(evidence: Evidence, progress: Progress | None = None) -> list[Verdict]:

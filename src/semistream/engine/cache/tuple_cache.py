@@ -11,7 +11,7 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.code_table import CodeTable
 from semistream.engine.cache.hot_rows import HotRows
-from semistream.engine.cache.tuple_cache_kernels import count_use, fill, put_elsewhere, take_out, vacate
+from semistream.engine.cache.tuple_cache_kernels import count_unused, count_use, fill, put_elsewhere, take_out, vacate
 from semistream.engine.rows.row_sizes import count_within
 from semistream.engine.rows.slot_rows import SlotRows
 from semistream.policies.caching import EvictedCodes
@@ -23,6 +23,8 @@ _LARGEST_SHARE = 16
 """A row with more than one part in so many of all rows' bytes does not enter: it would drive out too many."""
 _STEP = 8
 """One part in so many of the entries leaves when rows take too much, and may come back when they take less."""
+_SEVERAL, _ENOUGH = 4.0, 32
+"""Where four uses are to be expected, one entry in fifty has none by chance; of fewer entries the share says little."""
 _ROWS_AT_ONCE = 8
 """Copies of rows that are handed out together take one part in so many of all rows' bytes."""
 
@@ -116,10 +118,20 @@ class TupleCache:
     def age(self, halvings: int) -> None:
         """Halve all counts of use so often, so that what was used long ago makes room for what is used now."""
         self._frequencies >>= halvings
+        if halvings and self._replacement is not None:
+            self._replacement.renumbered()
 
     def begin_window(self) -> None:
         """Count the uses of entries from now on, for `uses_by_rank`."""
         self._frequencies_before[:] = self._frequencies[:-1]
+
+    def outdated(self, part: float) -> float:
+        """Return the share of the entries not used in this window, of those whose counts promise several uses in it.
+
+        The window is `part` of the time that the counts before it stand for.
+        """
+        promising, unused = count_unused(self._frequencies, self._frequencies_before, self.count, _SEVERAL / part)
+        return unused / promising if promising >= _ENOUGH else 0.0
 
     def uses_by_rank(self) -> Int64Array:
         """Return how often entries were used in this window, those first that were worth most before it.
@@ -257,6 +269,8 @@ class TupleCache:
         overwritten = np.empty(len(victims), dtype=np.int64)
         min_worth = worth[fresh:] if self._replacement.keeps_better else _NOTHING
         vacated = int(vacate(*self._table.parts, self._codes, self._frequencies, victims, min_worth, overwritten))
+        if vacated < len(victims):
+            self._replacement.spared(victims[vacated:], self._frequencies)
         self.evicted.add(overwritten[:vacated])
         self.evictions += vacated
         return np.concatenate([slots, victims[:vacated]]) if fresh else victims[:vacated]

@@ -20,6 +20,17 @@ def count_use(frequencies: Int32Array, absent: BoolArray, slots: Int64Array) -> 
 
 
 @kernel
+def count_unused(frequencies: Int32Array, before: Int32Array, count: int, least: float) -> tuple[int, int]:
+    """Count the first entries that had been used at least so often before, and those of them not used since."""
+    promising = unused = 0
+    for slot in range(count):
+        if before[slot] >= least:
+            promising += 1
+            unused += frequencies[slot] == before[slot]
+    return promising, unused
+
+
+@kernel
 def vacate(
     table: Int64Array,
     table_slots: Int32Array,

@@ -28,6 +28,8 @@ from semistream.policies.contract import Admission, Queue
 from semistream.store.contract import PageSet
 
 _WINDOWS_OF_A_LOOK = 2
+_MAX_PART = 0.25
+"""Entries are outdated if they were not used in a window that is at most this part of what their counts stand for."""
 _NEXT_TO_NOTHING = 0.05
 _NONE = np.empty(0, dtype=np.int64)
 _NOTHING_WAITS = WaitingTuples(1, 64)
@@ -241,7 +243,7 @@ class CachedTuples(CacheStage):
             self._end_window(self._admission)
 
     def _end_window(self, admission: Admission) -> None:
-        halvings = admission.age(self._answered, self._tuples)
+        halvings = admission.age(self._answered, self._tuples, self._outdated(admission.remembered_windows))
         if self._one_in > 1:
             is_useless = self._answered < _NEXT_TO_NOTHING * self._tuples
             self._answers_little = is_useless and (self._answers_little or admission.is_settled)
@@ -261,6 +263,11 @@ class CachedTuples(CacheStage):
         self.cache.begin_window()
         self._has_ranks = True
         self._windows = self._looked_at = 0
+
+    def _outdated(self, remembered_windows: float) -> float:
+        """Return the share of outdated entries; none while counts stand for a short time, in which many are new."""
+        part = (self._windows + 1) / max(1.0, remembered_windows - self._windows)
+        return self.cache.outdated(part) if part <= _MAX_PART else 0.0
 
     @property
     def resizable(self) -> ResizableCache | None:

@@ -9,6 +9,9 @@ from semistream.policies.caching.ageing import SteadyAgeing
 from semistream.policies.caching.frequency_sketch import FrequencySketch
 from semistream.policies.contract import Admission, Queue
 
+_STRANGERS = -np.arange(1, 256, dtype=np.int64) << 40
+"""Codes that no stream asks for."""
+
 
 class AboveThreshold(Admission):
     """Admits a master tuple whose matches in one read are strictly above a threshold."""
@@ -61,8 +64,9 @@ class AboveRate(Admission):
 class FrequentLately(Admission):
     """Values a master tuple by how often it was asked for of late, so that one scan cannot flush what is hot.
 
-    A sketch counts what was asked for and not cached. Counts are halved after some windows of tuples, at most
-    `max_windows` while the stream does not change.
+    A sketch counts what was asked for and not cached. What it shows for a code that was never asked for, because codes
+    share its counters, is taken off: cached tuples are counted exactly, and would lose against strangers. Counts are
+    halved after some windows of tuples, at most `max_windows` while the stream does not change.
     """
 
     KEYS_PER_ENTRY = 2
@@ -76,13 +80,16 @@ class FrequentLately(Admission):
     def __init__(self, cache_tuples: int, *, max_windows: int) -> None:
         self._sketch = FrequencySketch(1)
         self._ageing = SteadyAgeing(max_windows)
+        self._window = 1
+        self._noise = 0
+        """What the sketch shows for a code that was never asked for."""
         self.resize(cache_tuples)
 
     def resize(self, cache_tuples: int) -> None:
         """Serve a cache of another size."""
         self._sketch.resize(self.KEYS_PER_ENTRY * max(self.MIN_ENTRIES, cache_tuples))
-        self._ageing.resized()
-        self._window = self.USES_PER_ENTRY * max(2_000, cache_tuples)
+        before, self._window = self._window, self.USES_PER_ENTRY * max(2_000, cache_tuples)
+        self._ageing.resized(before / self._window)
 
     @property
     def window(self) -> int:
@@ -97,15 +104,23 @@ class FrequentLately(Admission):
         queue: Queue,  # noqa: ARG002
     ) -> Int32Array:
         """Count the matches and return the sum of late."""
-        return self._sketch.add(codes, matches)
+        worth = self._sketch.add(codes, matches)
+        np.subtract(worth, self._noise, out=worth)
+        return np.maximum(worth, matches, out=worth)
 
     @property
     def is_settled(self) -> bool:
         """Whether the cache has answered about the same share of tuples for some windows."""
         return self._ageing.is_settled
 
-    def age(self, answered: int, tuples: int) -> int:
+    @property
+    def remembered_windows(self) -> float:
+        """How many windows the counts stand for."""
+        return self._ageing.remembered
+
+    def age(self, answered: int, tuples: int, outdated: float) -> int:
         """Halve what has been counted, if it is time."""
-        halvings = self._ageing.after_window(answered, tuples)
+        halvings = self._ageing.after_window(answered, tuples, outdated)
         self._sketch.age(halvings)
+        self._noise = int(np.median(self._sketch.estimate(_STRANGERS)))
         return halvings

@@ -83,6 +83,11 @@ class LessUsedOverwrite(LeastFrequentOverwrite):
             self._scan(1, frequencies)
         return int(self._seen[0])
 
+    def spared(self, slots: Int64Array, frequencies: Int32Array) -> None:
+        """Let them be the next victims: else the least use would be taken for that of the entries behind them."""
+        self._supply = np.concatenate([slots, self._supply])
+        self._seen = np.concatenate([frequencies[slots], self._seen])
+
 
 @kernel
 def _take_unused(supply: Int64Array, seen: Int32Array, frequencies: Int32Array, chosen: Int64Array) -> tuple[int, int]:

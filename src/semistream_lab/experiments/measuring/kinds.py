@@ -8,6 +8,7 @@ from semistream.core.errors import InvalidSettingError
 from semistream_lab.experiments.measuring import (
     at_arrival_rate,
     best_of_family,
+    bounds,
     disk_bound,
     generator,
     handover,
@@ -18,6 +19,7 @@ from semistream_lab.experiments.measuring import (
     pinned_part,
     service_rates,
     switching,
+    tiny_joins,
     waiting_room,
 )
 from semistream_lab.experiments.point import Point, Row
@@ -30,11 +32,13 @@ _KINDS: dict[str, Callable[[Point], Row]] = {
     "page-use": page_use.run,
     "pinned-part": pinned_part.run,
     "best-of-family": best_of_family.run,
+    "bounds": bounds.run,
     "disk-bound": disk_bound.run,
     "handover": handover.run,
     "join-phases": join_phases.run,
     "page-reads": page_reads.run,
     "switching": switching.run,
+    "tiny-joins": tiny_joins.run,
     "waiting-room": waiting_room.run,
 }
 

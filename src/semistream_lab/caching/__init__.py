@@ -1,0 +1,1 @@
+"""Caches of single rows on recorded streams: the best possible, and what others use."""
