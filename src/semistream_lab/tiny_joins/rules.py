@@ -64,6 +64,10 @@ class ListedQueue:
             since[page] = number
         return since
 
+    def waits_for(self, page_group: int) -> bool:
+        """Say whether a tuple waits for a page."""
+        return bool(self.counts[page_group])
+
     def in_order_of_age(self) -> Int64Array:
         """Return the pages that are waited for, the oldest tuple's first."""
         return np.array(self.pages(), dtype=np.int64)
