@@ -73,5 +73,6 @@ def papers_sizes(settled: SettledSplit, store: MasterStore, budget: MemoryBudget
         slots_per_block=read_bytes // _WAITING_BYTES,
         waiting_bytes=_WAITING_BYTES,
         holds_table=holds_table,
+        kept_page_group_bytes=read_bytes,
         cached_bytes=cached_bytes,
     )
