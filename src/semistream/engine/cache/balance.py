@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from semistream.core.arrays import BoolArray
 from semistream.engine.cache.cache_stage import ResizableCache
 from semistream.engine.cache.tuples_and_pages import TuplesAndPages
 from semistream.engine.waiting.waiting_tuples import WaitingTuples
@@ -84,14 +83,17 @@ class MemoryBalance:
                 cache.resize(wanted)
 
     def _make_room(self, entries: int, limit: int) -> bool:
-        """Let no more tuples enter than have room beside so much else, and pages in as others leave; say if all is so."""
+        """Let no more tuples wait than have room beside so much else, and pages come as others leave.
+
+        Returns whether so few wait already.
+        """
         waiting = self._waiting
         free_bytes = self._total_bytes - entries * self._entry_bytes
         slots = int((free_bytes - limit * self._page_group_bytes) / self._waiting_bytes)
         held = max(slots, waiting.count)
         if held > slots and self._pages is not None:
-            in_time = int((free_bytes - held * self._waiting_bytes) / self._page_group_bytes)
-            limit = min(limit, in_time) if in_time >= self._limit + limit // _STEPS else self._limit
+            fitting = min(limit, int((free_bytes - held * self._waiting_bytes) / self._page_group_bytes))
+            limit = fitting if fitting >= self._limit + max(1, limit // _STEPS) else self._limit
         if held == slots or limit > self._limit:
             waiting.resize(held)
             if self._pages is not None and limit != self._limit:
