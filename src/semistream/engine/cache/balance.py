@@ -167,5 +167,5 @@ class MemoryBalance:
         kept.fade()
         if best is not None:
             self._parts = best.parts
-            self._wanted = min(max(self._min_entries, best.entries), 2 * cache.capacity)
+            self._wanted = max(self._min_entries, best.entries)
             self._was_full = False

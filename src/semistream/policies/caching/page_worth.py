@@ -9,8 +9,10 @@ import numpy as np
 from semistream.core.arrays import BoolArray, Float64Array, Int64Array
 from semistream.policies.caching.cache_size import answered_by_size
 
-_SIZES = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.5, 2.25, 3.4, 5.0])
+_SIZES = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.6, 2.25, 3.4, 5.0])
 """Sizes of the cache of single tuples that are looked at, beside the one it has."""
+_MAX_GROWTH = 1.25
+"""Larger ones are guessed at: what they promise speaks against pages, not for them."""
 _AS_MUCH = 1.3
 """Parts whose worth differs by less are taken in the order of the table, those first that are kept already: so what is
 left to read stays in runs, and noise moves nothing."""
@@ -76,6 +78,8 @@ def best_kept(use: PageUse, memory: PageMemory) -> Kept | None:
         kept_bytes, kept_roots = float(part_bytes[use.kept].sum()), float(roots[use.kept].sum())
         all_roots = float(roots.sum())
         now = max(now, _served(waiting_bytes - kept_bytes, all_roots - kept_roots, memory))
+        if size > _MAX_GROWTH * count:
+            continue
         order = _in_order_of_worth(roots, part_bytes, use.kept, memory)
         taken = np.concatenate([[0.0], np.cumsum(part_bytes[order])])
         rest = all_roots - np.concatenate([[0.0], np.cumsum(roots[order])])
