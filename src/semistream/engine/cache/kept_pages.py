@@ -55,18 +55,9 @@ class KeptPages:
         self._count = 0
 
     @property
-    def page_group_count(self) -> int:
-        """How many page groups are kept."""
-        return int(self._kept.sum())
-
-    @property
     def row_count(self) -> int:
         """How many rows are kept."""
         return self._count
-
-    def kept(self) -> BoolArray:
-        """Say for each page group whether it is in memory; to be read only."""
-        return self._kept
 
     def parts_of(self, codes: Int64Array) -> Int64Array:
         """Return the part that has the row of each code, if any has."""
