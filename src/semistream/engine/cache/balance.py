@@ -142,7 +142,8 @@ class MemoryBalance:
         kept, cache = pages.kept, pages.cache
         is_full = self._wanted == cache.capacity == cache.count
         enough = max(_TUPLES_PER_PART * kept.parts, _QUEUES_SEEN * self._waiting.capacity)
-        if not is_full or not pages.began_full or kept.seen < enough or self._parts is not kept.wanted:
+        is_moving = self._parts is not kept.wanted or self._waiting.count > self._waiting.capacity
+        if is_moving or not is_full or not pages.began_full or kept.seen < enough:
             return
         codes, uses = cache.codes_by_rank()
         demand = kept.demand / kept.seen
