@@ -19,7 +19,7 @@ from semistream_lab.cost import Situation
 from semistream_lab.cost.tuning_ranges import axes_of
 
 ROOT = Path(__file__).parents[2]
-YES_OR_NO = {"absent", "age", "balance", "gaps", "measured"}
+YES_OR_NO = {"absent", "age", "balance", "gaps", "measured", "pages"}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -27,6 +27,7 @@ SHARE = Number(
 BALANCE = Flag(
     "balance", True, about="memory moves between cached and waiting tuples; a table that fits is cached as a whole"
 )
+PAGES = Flag("pages", True, about="parts of the table stay in memory as whole pages where that saves more reads")
 MAX_WINDOWS = Whole(
     "max_windows", 128, low=1, high=100_000, about="counts of uses are halved after so many windows of tuples at most"
 )
@@ -79,6 +80,7 @@ def _running(values: Values) -> Running:
         in_flight=values[IN_FLIGHT],
         measures_reads=values[MEASURED],
         balances=values[BALANCE],
+        keeps_pages=values[BALANCE] and values[PAGES],
         remembers_absent=values[ABSENT],
     )
 
@@ -117,6 +119,7 @@ DEMANDJOIN = Recipe(
         CACHE_SHARE.with_default(0.2),
         SHARE,
         BALANCE,
+        PAGES,
         MAX_WINDOWS,
         AGE,
         GAPS,

@@ -15,6 +15,7 @@ from semistream.core.stats import JoinStats
 from semistream.core.value_widths import fixed_width
 from semistream.engine.cache.balance import MemoryBalance
 from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.kept_pages import KeptPages, part_page_groups
 from semistream.engine.cache.recipe_cache import ONE_IN, CacheSpace, new_cache_stage
 from semistream.engine.loop import JoinLoop
 from semistream.engine.loop_parts import LoopParts
@@ -225,7 +226,25 @@ class Assembly:
         cache, sizes = self.cache.resizable if self.cache is not None else None, self.sizes
         if not self._running.balances or self.plan is not None or cache is None:
             return None
-        return MemoryBalance(cache, waiting, entry_bytes=sizes.cached_bytes, waiting_bytes=sizes.waiting_bytes)
+        return MemoryBalance(
+            cache,
+            waiting,
+            entry_bytes=sizes.cached_bytes,
+            waiting_bytes=sizes.waiting_bytes,
+            page_group_bytes=sizes.kept_page_group_bytes,
+        )
+
+    def _kept_pages(self, setting: Setting) -> KeptPages | None:
+        """Return what holds parts of the table as a whole; only where each code has one row, and whole pages come."""
+        store, costs = self._store, setting.costs
+        if not self._running.keeps_pages or self.plan is not None or self._finish_bytes or self.sizes.holds_table:
+            return None
+        if not store.unique or not store.codec.exact or not store.row_count:
+            return None
+        part = part_page_groups(
+            setting.page_group_count, setting.page_group_bytes, costs.seek_seconds * costs.bytes_per_second
+        )
+        return KeptPages(setting.page_group_count, part, store.row_count / setting.page_group_count)
 
     def _divided(self, budget: MemoryBudget, accounting: str) -> tuple[SettledSplit, Sizes]:
         """Divide a budget among the parts of the join."""
@@ -291,6 +310,7 @@ class Assembly:
             variable_bytes=sizes.cache_variable_bytes,
             bytes_at_once=max(1, self.budget.total_bytes // _ADMITTED_SHARE),
             holds_table=sizes.holds_table,
+            kept=self._kept_pages(setting),
             blocks=sizes.cache_blocks,
             blocks_bytes=sizes.cache_bytes,
             slots_per_block=sizes.slots_per_block,

@@ -77,6 +77,8 @@ class Running:
     """In real time: the page choice learns what reads cost as they come."""
     balances: bool = False
     """Memory moves between cached and waiting tuples, in joins of bare keys."""
+    keeps_pages: bool = False
+    """Memory that moves may hold whole parts of the table, too."""
     remembers_absent: bool = True
     """Keys that are not in the master table are cached as well."""
 

@@ -14,6 +14,7 @@ from semistream_lab.experiments.bounds_page import bounds_card, draw_bounds, dra
 from semistream_lab.experiments.curves import curves_of
 from semistream_lab.experiments.demand_grid import GROUP, cells_of
 from semistream_lab.experiments.demand_grid_page import draw_grid, grid_card
+from semistream_lab.experiments.demand_random import RANDOM_GROUP, random_card, random_cells_of
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.figures import Picture, draw
 from semistream_lab.experiments.judging import CASES, CLAIMS, UNJUDGED, VERDICTS, judge
@@ -28,7 +29,7 @@ from semistream_lab.experiments.verdicts_page import verdicts_page
 from semistream_lab.experiments.waiting_room import ROOM_GROUP, room_cells
 from semistream_lab.experiments.waiting_room_page import draw_room, room_card
 
-_WITH_OWN_CARDS = {GROUP, ROOM_GROUP, FAMILY_GROUP, BOUNDS_GROUP, TINY_GROUP}
+_WITH_OWN_CARDS = {GROUP, RANDOM_GROUP, ROOM_GROUP, FAMILY_GROUP, BOUNDS_GROUP, TINY_GROUP}
 
 Verdict = Mapping[str, Scalar]
 Progress = Callable[[str, int, int], None]
@@ -62,8 +63,8 @@ def write_report(folder: ResultsFolder, progress: Progress | None = None) -> Rep
     folder.write("verdicts.md", verdicts_page(verdicts))
     sections, rows, missing = [], [], 0
     asked = [plans[name] for name in plans if name in folder.experiments() and plans[name].group not in _WITH_OWN_CARDS]
-    cards = _grid(plans, evidence, folder) + _room(plans, evidence, folder) + _family(plans, evidence, folder)
-    cards += _bounds(plans, evidence, folder)
+    makers = (_grid, _random, _room, _family, _bounds)
+    cards = "".join(make(plans, evidence, folder) for make in makers)
     for number, plan in enumerate(asked):
         if progress is not None:
             progress("Drawing figures", number, len(asked))
@@ -100,6 +101,15 @@ def _grid(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) 
     picture = draw_grid(cells)
     _save(picture, GROUP, folder)
     return grid_card(cells, picture.svg)
+
+
+def _random(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) -> str:
+    """Write what there is of the cells drawn at random, and return their part of the page."""
+    cells = random_cells_of([plan for plan in plans.values() if plan.group == RANDOM_GROUP], evidence)
+    if not cells:
+        return ""
+    folder.write_rows(f"{RANDOM_GROUP}.json", [cell.row() for cell in cells])
+    return random_card(cells)
 
 
 def _room(plans: Mapping[str, Plan], evidence: Evidence, folder: ResultsFolder) -> str:

@@ -103,7 +103,9 @@ def test_an_experiment_with_panels_is_chosen_whole_or_panel_by_panel() -> None:
     assert [plan.id for plan in chosen_plans(["demand-grid-ssd-2M-50MB"])] == ["demand-grid-ssd-2M-50MB"]
     points = {one.point for plan in grid for one in plan.points() if one.point.algorithm == "demandjoin"}
     assert len(points) == 3 * 3 * 3 * 6 * 2
-    with pytest.raises(InvalidSettingError, match=r"choose from hybrid-3, .*, demand-grid, demand-wall, .*or all"):
+    with pytest.raises(
+        InvalidSettingError, match=r"choose from hybrid-3, .*, demand-grid, demand-random, demand-wall, .*or all"
+    ):
         chosen_plans(["demand"])
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.kept_pages import KeptPages
 from semistream.engine.cache.page_stages import PinnedPages, UsefulBlocks
 from semistream.engine.cache.resident_pages import ResidentPages
 from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
+from semistream.engine.cache.tuples_and_pages import TuplesAndPages
 from semistream.engine.reading.overlapping_page_groups import OverlappingPageGroups
 from semistream.engine.recipe import BlockCaching, PagePinning, Recipe, Setting, TupleCaching
 from semistream.engine.rows.slot_rows import SlotRows
@@ -35,6 +38,8 @@ class CacheSpace:
     """There is room for every master tuple, so that none is refused or leaves."""
     blocks: int = 0
     blocks_bytes: int = 0
+    kept: KeptPages | None = None
+    """Where parts of the table may be kept as a whole beside single tuples."""
     slots_per_block: int = 0
     """How many waiting tuples take as much memory as one page group."""
 
@@ -65,7 +70,8 @@ def new_cache_stage(
             return UsefulBlocks(resident, BlockUtility(page_group_count), slots_per_block=slots_per_block)
         case TupleCaching(admission, replacement) if space.tuples:
             rows = SlotRows(columns, space.tuples, space.variable_bytes) if len(columns) else None
-            return CachedTuples(
+            new_stage = partial(TuplesAndPages, space.kept) if space.kept is not None else CachedTuples
+            return new_stage(
                 TupleCache(space.tuples, replacement(setting) if replacement else None, rows),
                 admission(setting) if admission and not space.holds_table else None,
                 tuple(columns.names),

@@ -133,16 +133,30 @@ class TupleCache:
         promising, unused = count_unused(self._frequencies, self._frequencies_before, self.count, _SEVERAL / part)
         return unused / promising if promising >= _ENOUGH else 0.0
 
+    @property
+    def codes(self) -> Int64Array:
+        """The codes of all entries; to be read only."""
+        return self._codes[: self.count]
+
+    def forget(self, slots: Int64Array) -> None:
+        """Let the entries of some slots go."""
+        if len(slots):
+            self._evict(slots)
+
     def uses_by_rank(self) -> Int64Array:
         """Return how often entries were used in this window, those first that were worth most before it.
 
         The order knows nothing of the uses it puts in order, so the first n say what a cache of n entries would answer.
         """
+        return self.codes_by_rank()[1]
+
+    def codes_by_rank(self) -> tuple[Int64Array, Int64Array]:
+        """Return the codes of all entries in that order, and how often each was used."""
         before = self._frequencies_before[: self.count]
         # Numbers of 16 bits are sorted by counting them. Where uses are that many, the order says nothing more.
         rank = _MAX_SORTED - np.minimum(before, _MAX_SORTED)
         order = np.argsort(rank.astype(np.uint16), kind="stable")
-        return (self._frequencies[: self.count] - before)[order].astype(np.int64)
+        return self.codes[order], (self._frequencies[: self.count] - before)[order].astype(np.int64)
 
     def is_absent(self, slots: Int64Array) -> BoolArray:
         """Say for each slot whether it stands for a key that the master table does not have."""

@@ -79,6 +79,10 @@ class CachedTuples(CacheStage):
         self._looking, self._learning = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
         self.at_look: Callable[[int], None] | None = None
         """Called after some windows of tuples with their number, while the cache answers a settled share of them."""
+        self.at_window: Callable[[int], None] | None = None
+        """Called after each window with the number of tuples since uses are counted."""
+        self.began_full = False
+        """Whether uses are counted since the cache was full, so that all of its entries had the same time."""
 
     @property
     def guard(self) -> AbstractContextManager[Any]:
@@ -250,6 +254,8 @@ class CachedTuples(CacheStage):
         self._windows += 1
         self._looked_at += self._tuples
         self._tuples = self._answered = 0
+        if self.at_window is not None:
+            self.at_window(self._looked_at)
         if not halvings and self._windows < _WINDOWS_OF_A_LOOK:
             return
         if (
@@ -261,6 +267,7 @@ class CachedTuples(CacheStage):
             self.at_look(self._looked_at)
         self.cache.age(halvings)
         self.cache.begin_window()
+        self.began_full = self.cache.is_full
         self._has_ranks = True
         self._windows = self._looked_at = 0
 
@@ -291,6 +298,7 @@ class CachedTuples(CacheStage):
 
     def resize(self, capacity: int) -> None:
         """Let the cache hold another number of tuples."""
+        self.began_full &= capacity <= self.cache.capacity
         self.cache.resize(capacity)
         if self._admission is not None:
             self._admission.resize(capacity)

@@ -78,5 +78,6 @@ def papers_sizes(
         slots_per_block=read_bytes // waiting_bytes,
         waiting_bytes=waiting_bytes,
         holds_table=holds_table,
+        kept_page_group_bytes=read_bytes,
         cached_bytes=cached_bytes,
     )

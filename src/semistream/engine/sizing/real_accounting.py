@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from semistream.core.budget import MemoryBudget
+from semistream.engine.cache.kept_pages import KeptPages
 from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.sizing.buffer_shares import RunBuffers
 from semistream.engine.sizing.memory_advice import too_small
@@ -129,6 +130,7 @@ def real_sizes(
         slots_per_block=0 if slot_bytes else block_bytes // queue_bytes,
         waiting_bytes=budget.by_component()["waiting tuples"] / slots,
         holds_table=holds_table,
+        kept_page_group_bytes=KeptPages.ROW_BYTES * store.row_count / page_groups,
         cached_bytes=TupleCache.MAX_SLOT_BYTES + per_cached,
     )
 

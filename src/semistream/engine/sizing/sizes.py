@@ -39,5 +39,7 @@ class Sizes:
     """What a waiting tuple takes."""
     holds_table: bool = False
     """The cache has room for every master tuple, and none need ever leave it."""
+    kept_page_group_bytes: float = 0.0
+    """What a page group takes that is kept as a whole, in joins of bare keys."""
     cached_bytes: float = 0.0
     """What a cached tuple takes, with all that policies need for it."""

@@ -34,6 +34,11 @@ def best_cache_size(
     return count if smallest <= count <= largest < _WORTH_A_MOVE * count else int(largest)
 
 
+def answered_by_size(uses_by_rank: Float64Array, size: int) -> float:
+    """Return what a cache of another size would have answered."""
+    return float(_answered(np.concatenate([[0.0], np.cumsum(uses_by_rank)]), size))
+
+
 @kernel
 def _good_sizes(
     uses_by_rank: Int64Array,
