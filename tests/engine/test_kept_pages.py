@@ -125,9 +125,9 @@ def test_kept_pages_follow_a_hot_part_that_jumps() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pages_are_kept_in_real_time_within_the_bytes_that_are_allocated(threads: int) -> None:
     memory = 2_000_000
-    assembly, _ = run(0.0, 400_000, memory=memory, accounting="real", clock=WallClock(), threads=threads)
-    assert assembly.stats.tuples_out == 400_000
-    assert assembly.stats.cache_hits + assembly.stats.read_hits == 400_000
+    assembly, _ = run(0.0, 1_500_000, memory=memory, accounting="real", clock=WallClock(), threads=threads)
+    assert assembly.stats.tuples_out == 1_500_000
+    assert assembly.stats.cache_hits + assembly.stats.read_hits == 1_500_000
     assert assembly.budget.used_bytes <= memory
     assert kept_share(assembly) > 0.2
 

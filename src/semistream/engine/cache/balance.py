@@ -16,7 +16,7 @@ _START = 0.4
 _MIN_WAITING_SHARE = 1 / 64
 _TUPLES_PER_PART = 64
 """So many tuples for each part of the table are seen at least before parts are compared."""
-_QUEUES_SEEN = 0.5
+_QUEUES_SEEN = 0.25
 """And so many times what may wait, for memory moves while the queue is emptied."""
 _STEPS = 16
 """The room for pages grows by one part in so many, while pages come in and waiting tuples leave."""
@@ -143,6 +143,8 @@ class MemoryBalance:
         is_full = self._wanted == cache.capacity == cache.count
         enough = max(_TUPLES_PER_PART * kept.parts, _QUEUES_SEEN * self._waiting.capacity)
         is_moving = self._parts is not kept.wanted or self._waiting.count > self._waiting.capacity
+        if not pages.began_full:
+            kept.fade(0.0)  # what a cache that is filling lets through says nothing of what it will
         if is_moving or not is_full or not pages.began_full or kept.seen < enough:
             return
         codes, uses = cache.codes_by_rank()
@@ -165,7 +167,7 @@ class MemoryBalance:
                 max_entry_share=_MAX_SHARE,
             ),
         )
-        kept.fade()
+        kept.fade(0.5)
         if best is not None:
             self._parts = best.parts
             self._wanted = max(self._min_entries, best.entries)

@@ -116,10 +116,10 @@ class KeptPages:
         self.seen += len(slots)
         return int(_note(page_groups, slots, self._kept, self.part_page_groups, self.demand))
 
-    def fade(self) -> None:
-        """Count half of what was asked for."""
-        self.demand *= 0.5
-        self.seen *= 0.5
+    def fade(self, share: float) -> None:
+        """Count only a share of what was asked for."""
+        self.demand *= share
+        self.seen *= share
 
     def _insert(self, codes: Int64Array) -> None:
         self._table.insert(codes, np.zeros(len(codes), dtype=np.int64))
