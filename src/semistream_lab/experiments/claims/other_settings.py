@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
@@ -33,21 +33,39 @@ def in_other_settings(evidence: Evidence, experiment: str, judge: Judge, *others
     finding = judge(evidence, experiment)
     if evidence.variant != AS_ASSUMED:
         return finding
-    findings: dict[OtherSetting, Finding] = {}
+    otherwise: list[Otherwise] = []
     measured = [finding.measured]
     for other in others:
         try:
-            findings[other] = judge(evidence, other.experiment)
-            measured.append(f"{other.other} {findings[other].measured}")
+            found = judge(evidence, other.experiment)
         except NotMeasuredError:
             measured.append(f"not run {other.other}")
-    finding = replace(finding, measured="; ".join(measured))
+        else:
+            otherwise.append(Otherwise(other.about, other.usual, other.other, found.holds))
+            measured.append(f"{other.other} {found.measured}")
+    return turned_by(replace(finding, measured="; ".join(measured)), otherwise)
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """What is found with another value of a setting."""
+
+    about: str
+    """What is set."""
+    usual: str
+    """Its value in the experiment of the claim, in words."""
+    other: str
+    holds: bool | None
+
+
+def turned_by(finding: Finding, otherwise: Sequence[Otherwise]) -> Finding:
+    """Return the finding with the settings that turn it round."""
     if finding.holds is None:
         return finding
-    turning = [other for other, one in findings.items() if one.holds is not None and one.holds != finding.holds]
     settings = [
-        f"{other.about}: {worded(finding.holds)} {other.usual}, {worded(findings[other].holds)} {other.other}"
-        for other in turning
+        f"{one.about}: {worded(finding.holds)} {one.usual}, {worded(one.holds)} {one.other}"
+        for one in otherwise
+        if one.holds is not None and one.holds != finding.holds
     ]
     return replace(finding, depends_on="; ".join(filter(None, [finding.depends_on, *settings])))
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from semistream_lab.experiments.claims.other_settings import Otherwise, turned_by, worded
 from semistream_lab.experiments.evidence import Evidence, NotMeasuredError
-from semistream_lab.experiments.judging import FAILS, HOLDS, Finding
+from semistream_lab.experiments.judging import Finding
 from semistream_lab.experiments.variants import AS_ASSUMED
 
 MACHINE = "papers-ssd"
@@ -48,21 +49,12 @@ def by_readings(evidence: Evidence, experiment: str, judge: Judge, readings: Seq
     if evidence.ranks == "sorted" and plan is not None and "sorted" not in plan.ranks:
         raise NotMeasuredError("the paper's table is not sorted by use")
     printed = judge(evidence, experiment, AS_PRINTED)
-    turned, notes = [], []
+    otherwise: list[Otherwise] = []
+    notes = []
     for reading in readings if evidence.variant == AS_ASSUMED else ():
-        other = judge(evidence, experiment + reading.suffix, reading)
-        if other.holds == printed.holds:
-            continue
-        seen = f"{_word(other.holds)} {reading.value} ({other.measured})"
-        if None in (printed.holds, other.holds):
-            notes.append(f"It {seen}.")
-        else:
-            turned.append(f"{reading.setting}: {_word(printed.holds)} {reading.printed}, {seen}")
-    settings = [printed.depends_on] if printed.depends_on else []
-    return replace(
-        printed, reason=" ".join([printed.reason, *notes]).strip(), depends_on="; ".join([*settings, *turned])
-    )
-
-
-def _word(holds: bool | None) -> str:
-    return "is undecided" if holds is None else HOLDS if holds else FAILS
+        found = judge(evidence, experiment + reading.suffix, reading)
+        shown = f"{reading.value} ({found.measured})"
+        otherwise.append(Otherwise(reading.setting, reading.printed, shown, found.holds))
+        if found.holds != printed.holds and None in (printed.holds, found.holds):
+            notes.append(f"It {'is undecided' if found.holds is None else worded(found.holds)} {shown}.")
+    return turned_by(replace(printed, reason=" ".join([printed.reason, *notes]).strip()), otherwise)
