@@ -20,7 +20,14 @@ from semistream_lab.experiments.point import Point, Row
 from semistream_lab.experiments.report import write_report
 from semistream_lab.experiments.results import LabSettings, ResultsFolder
 
-SMALL = Point(kind="bounds", algorithm="demandjoin", master_rows=20_000, memory_bytes=1_000_000, ranks="shuffled")
+SMALL = Point(
+    kind="bounds",
+    algorithm="demandjoin",
+    master_rows=20_000,
+    memory_bytes=1_000_000,
+    ranks="shuffled",
+    parameters=(("pages", 0.0),),
+)
 
 
 def measured(stream: str, **changes: Any) -> Mapping[str, float]:
@@ -46,7 +53,7 @@ def test_on_a_stream_that_changes_demandjoin_answers_more_than_lru(stream: str) 
 
 
 def test_other_algorithms_are_measured_beside_bounds_of_their_own_sizes() -> None:
-    row = measured("shuffled", algorithm="sscj", options={"rivals": 0.0})
+    row = measured("shuffled", algorithm="sscj", parameters=(), options={"rivals": 0.0})
     assert row["hit_share"] < row["min_share"]
     assert row["tuples_per_read"] < row["at_best"]
     assert "lru_share" not in row
