@@ -141,7 +141,8 @@ class _Run:
         """Run a query for so long, and return what Spark says of its micro-batches that had work."""
         self._first_row += 50_000_000
         spark = self._spark
-        with own_workers(spark, f"room-{self._first_row}"), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        temporary = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # a query that ends may still write
+        with own_workers(spark, f"room-{self._first_row}"), temporary as folder:
             rows = spark.readStream.format("rate").options(**arriving)
             source = rows.option("numPartitions", self._situation.cores).load()
             key = spark_key(F.col("value") + F.lit(self._first_row), self._situation)
