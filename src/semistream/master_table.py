@@ -236,26 +236,21 @@ class MasterTable:
         """
         if is_spark_frame(by):
             raise InvalidSettingError("Counts of keys do not come as a Spark DataFrame: give its `toArrow()`.")
-        if isinstance(by, str):
-            return tables.recluster_by_column(
-                self.address, by, index_memory=index_memory, memory=memory, progress=progress
-            )
-        if by is not None:
-            return tables.recluster_by_counts(
-                self.address, by, index_memory=index_memory, memory=memory, progress=progress
-            )
+        use = self._saved_use(parse_bytes(memory)) if by is None else _told_use(by)
+        return tables.recluster(self.address, use, index_memory=index_memory, memory=memory, progress=progress)
+
+    def _saved_use(self, memory_bytes: int) -> tables.Use:
+        """Return the use that caches have saved beside the table."""
         from semistream.spark.saved_cache import saved_use
 
         beside = tables.table_at(self.address).saved_rows
-        used = saved_use(beside, parse_bytes(memory)) if beside is not None else None
+        used = saved_use(beside, memory_bytes) if beside is not None else None
         if used is None or not len(used[0]):
             raise InvalidSettingError(
                 f"No query has saved how the rows of {self.address} are used: name a column that tells it, or give "
                 f"counts of keys."
             )
-        return tables.recluster_by_codes(
-            self.address, *used, index_memory=index_memory, memory=memory, progress=progress
-        )
+        return tables.use_of_codes(*used)
 
     def restore(self, version: int) -> int:
         """Go back to an earlier version: commit its content under a new number, and return that.
@@ -297,3 +292,8 @@ class MasterTable:
 
     def __repr__(self) -> str:
         return f"MasterTable({str(self.address)!r})"
+
+
+def _told_use(by: Any) -> tables.Use:
+    """Return the use that a column or counts of keys tell."""
+    return tables.use_in_column(by) if isinstance(by, str) else tables.use_of_keys(by)

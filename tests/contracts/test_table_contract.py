@@ -7,7 +7,7 @@ from table_contract import TableContract
 from table_without_snapshots import TableWithoutSnapshots
 
 from semistream.store.contract import StoredTable
-from semistream.store.tables import build, merge, recluster_by_column, table_at
+from semistream.store.tables import build, merge, recluster, table_at, use_in_column
 
 
 class TestTableInAFolder(TableContract):
@@ -23,7 +23,7 @@ class TestTableInAFolder(TableContract):
 class TestTableInAFolderByUse(TestTableInAFolder):
     def make(self, rows: pa.Table, key: str) -> StoredTable:
         table = super().make(rows, key)
-        recluster_by_column(self.directory / "table", key)
+        recluster(self.directory / "table", use_in_column(key))
         return table
 
 

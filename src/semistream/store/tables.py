@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from semistream.core.arrays import Float64Array, Int64Array
 from semistream.core.budget import format_bytes, parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.store import paged
@@ -18,7 +17,7 @@ from semistream.store.paged.table import PagedTable
 from semistream.store.paged.versions.vacuum import KEEP_FOR
 from semistream.store.paged.write.build import check_page_bytes
 from semistream.store.paged.write.coding import silent
-from semistream.store.paged.write.heat import heat_by_codes, heat_by_column, heat_by_counted_keys
+from semistream.store.paged.write.heat import Use, use_in_column, use_of_codes, use_of_keys
 from semistream.store.paged.write.row_sources import Source, open_source
 from semistream.store.places.choice import OBJECT_STORES, place_of, tiered
 from semistream.store.places.disk_tier import MIN_TIER_BYTES
@@ -30,6 +29,7 @@ __all__ = [
     "Progress",
     "Source",
     "TableAddress",
+    "Use",
     "build",
     "check_page_bytes",
     "checked_disk",
@@ -38,12 +38,13 @@ __all__ = [
     "info",
     "merge",
     "open_source",
-    "recluster_by_codes",
-    "recluster_by_column",
-    "recluster_by_counts",
+    "recluster",
     "restore",
     "silent",
     "table_at",
+    "use_in_column",
+    "use_of_codes",
+    "use_of_keys",
     "vacuum",
     "verify",
 ]
@@ -138,62 +139,16 @@ def compact(address: TableAddress, *, progress: Progress | None = None) -> int:
     return paged.compact(_paged(address).place, progress=progress)
 
 
-def recluster_by_column(
+def recluster(
     address: TableAddress,
-    column: str,
+    use: Use,
     *,
     index_memory: int | str | None = None,
     memory: int | str = "256MB",
     progress: Progress | None = None,
 ) -> int:
-    """Write all rows in the order of their use, which a column tells, as the next version; return its number."""
-    return paged.recluster(
-        _paged(address).place,
-        lambda layout: heat_by_column(layout, column),
-        f"column {column}",
-        index_memory=index_memory,
-        memory=memory,
-        progress=progress,
-    )
-
-
-def recluster_by_counts(
-    address: TableAddress,
-    counts: Any,
-    *,
-    index_memory: int | str | None = None,
-    memory: int | str = "256MB",
-    progress: Progress | None = None,
-) -> int:
-    """Do it by counts of keys: rows with the key columns and a column "count"."""
-    return paged.recluster(
-        _paged(address).place,
-        lambda layout: heat_by_counted_keys(layout, counts),
-        "counts of keys",
-        index_memory=index_memory,
-        memory=memory,
-        progress=progress,
-    )
-
-
-def recluster_by_codes(
-    address: TableAddress,
-    codes: Int64Array,
-    counts: Float64Array,
-    *,
-    index_memory: int | str | None = None,
-    memory: int | str = "256MB",
-    progress: Progress | None = None,
-) -> int:
-    """Do it by counts of key codes, as caches save them."""
-    return paged.recluster(
-        _paged(address).place,
-        lambda layout: heat_by_codes(codes, counts),  # noqa: ARG005
-        "saved statistics",
-        index_memory=index_memory,
-        memory=memory,
-        progress=progress,
-    )
+    """Write all rows in the order of their use as the next version; return its number."""
+    return paged.recluster(_paged(address).place, use, index_memory=index_memory, memory=memory, progress=progress)
 
 
 def restore(address: TableAddress, version: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,30 @@ _SMALLEST_CLASS = 256
 
 Heat: TypeAlias = Callable[[pa.RecordBatch], Float64Array]
 """Tells the heat of coded rows: any number, the greatest for the hottest."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What tells how often the rows of a table are asked for."""
+
+    about: str
+    """Where that is from, in words."""
+    heat: Callable[[RowLayout], Heat]
+
+
+def use_in_column(name: str) -> Use:
+    """Return the use that a column of the table tells."""
+    return Use(f"column {name}", lambda layout: heat_by_column(layout, name))
+
+
+def use_of_keys(data: Any) -> Use:
+    """Return the use that counts of keys tell: rows with the key columns and a column "count"."""
+    return Use("counts of keys", lambda layout: heat_by_counted_keys(layout, data))
+
+
+def use_of_codes(codes: Int64Array, counts: Float64Array) -> Use:
+    """Return the use that counts of key codes tell, as caches save them."""
+    return Use("saved statistics", lambda _: heat_by_codes(codes, counts))
 
 
 def heat_by_column(layout: RowLayout, name: str) -> Heat:

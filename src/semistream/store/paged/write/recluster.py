@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -12,7 +11,6 @@ import pyarrow as pa
 from semistream.core.budget import parse_bytes
 from semistream.core.errors import InvalidSettingError
 from semistream.store.paged.format.heat_map import HeatMap
-from semistream.store.paged.format.row_layout import RowLayout
 from semistream.store.paged.read.paged_file_store import PagedFileStore
 from semistream.store.paged.versions.heat_classes import HeatClasses
 from semistream.store.paged.versions.manifest import TableFile
@@ -21,7 +19,7 @@ from semistream.store.paged.versions.order_by_use import OrderByUse
 from semistream.store.paged.versions.page_index import PageIndex, in_order
 from semistream.store.paged.write.coding import Progress, silent
 from semistream.store.paged.write.duplicates import whole_codes
-from semistream.store.paged.write.heat import Heat, HottestKeys, heat_map_of
+from semistream.store.paged.write.heat import Heat, HottestKeys, Use, heat_map_of
 from semistream.store.paged.write.packing import codes_of
 from semistream.store.paged.write.sorting import ExternalSort
 from semistream.store.paged.write.table_rows import PagesInOrder, rows_by_code
@@ -37,8 +35,7 @@ _MAX_KNOWN = 8
 
 def recluster(
     where: PlaceOrAddress,
-    heat_of: Callable[[RowLayout], Heat],
-    by: str,
+    use: Use,
     *,
     index_memory: int | str | None = None,
     memory: int | str = "256MB",
@@ -47,8 +44,7 @@ def recluster(
     """Write all rows in the order of their heat as the next version, and return its number.
 
     At most half of the keys count as hot: as many as can be chosen in a quarter of the memory, and as the map of hot
-    keys can have within `index_memory`. Costs two reads of the table, and writes it twice. `by` says in words where the
-    heat comes from.
+    keys can have within `index_memory`. Costs two reads of the table, and writes it twice.
     """
     memory_bytes = max(_SMALLEST_MEMORY, parse_bytes(memory))
     map_bytes = None if index_memory is None else parse_bytes(index_memory, "index_memory")
@@ -56,13 +52,13 @@ def recluster(
 
     def attempt() -> int:
         with NewVersion(place) as version, PagedFileStore(place, version=version.base) as old:
-            heat_map = _heat_map(old, heat_of(old.layout), map_bytes, memory_bytes, report)
+            heat_map = _heat_map(old, use.heat(old.layout), map_bytes, memory_bytes, report)
             if not len(heat_map.entries):
                 raise InvalidSettingError(
-                    f"No row of {place.shown()} is hotter than the others by its {by}: name a column or give counts "
-                    f"that tell them apart."
+                    f"No row of {place.shown()} is hotter than the others by its {use.about}: name a column or give "
+                    f"counts that tell them apart."
                 )
-            return _written(version, old, heat_map, by, memory_bytes, report)
+            return _written(version, old, heat_map, use.about, memory_bytes, report)
 
     return repeated(place, attempt)
 
