@@ -8,7 +8,7 @@ from semistream_lab.experiments.claims.comparing import costs_of, decided, liste
 from semistream_lab.experiments.claims.tolerances import CLOSE, PRINTED_CONSTANT, PROPORTIONAL
 from semistream_lab.experiments.evidence import Evidence
 from semistream_lab.experiments.judging import ACCOUNTED, Finding, claim
-from semistream_lab.experiments.measuring.rates import PAGE_BYTES, ROW_BYTES
+from semistream_lab.experiments.measuring.rates import PAGE_BYTES, ROW_BYTES, page_rows_of
 
 _H, _M = "HYBRIDJOIN", "MESHJOIN"
 _GROWING = "MESHJOIN, 2,400 parts of R"
@@ -115,7 +115,8 @@ def _k(evidence: Evidence, experiment: str, x: float) -> float:
 
 def _rows_per_read(evidence: Evidence, experiment: str, x: float) -> float:
     pages = evidence.value(experiment, _H, x, "page_reads")
-    return pages / evidence.value(experiment, _H, x, "iterations") * (PAGE_BYTES // ROW_BYTES)
+    point = evidence.variant.of(planned(evidence, experiment, _H, x).point)
+    return pages / evidence.value(experiment, _H, x, "iterations") * page_rows_of(point)
 
 
 @claim(
