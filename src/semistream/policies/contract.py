@@ -184,7 +184,7 @@ class Admission(ABC):
     def age(self, answered: int, tuples: int, outdated: float) -> int:  # noqa: ARG002
         """Learn at the end of a window how many of its tuples were answered; return how often to halve the past.
 
-        `outdated` is the share of those entries which should have been used several times of late that were not used.
+        `outdated` is the share of those entries which should have been used several times recently but were not used.
         """
         return 0
 

@@ -44,9 +44,9 @@ class KeptPages:
         self.limit = 0
         """How many page groups may be kept."""
         self.demand = np.zeros(self.parts, dtype=np.float64)
-        """How many tuples of late asked for each part that no single cached tuple answered."""
+        """How many recent tuples asked for each part that no single cached tuple answered."""
         self.seen = 0.0
-        """How many tuples of late were looked for."""
+        """How many recent tuples were looked for."""
         self.locate: Callable[[Int64Array], Int32Array] | None = None
         """Finds the page group of codes."""
         self._kept = np.zeros(page_group_count, dtype=np.bool_)
