@@ -126,7 +126,7 @@ class HottestKeys:
         """Take sorted codes, all rows of a code at once, and the heat of each row; that of a key is its greatest."""
         if not len(codes):
             return
-        starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 1))
+        starts = np.append(0, 1 + np.flatnonzero(codes[1:] != codes[:-1]))
         codes, values = codes[starts], np.maximum.reduceat(values, starts)
         self._lowest = min(self._lowest, float(values.min()))
         self._new_codes.append(codes)
