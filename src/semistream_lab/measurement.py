@@ -103,7 +103,7 @@ def measure(
         partitions=partitions,
     )
     chunks = workload.chunks(assembly.sizes.chunk_rows)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     stats = assembly.stats
     began = time.perf_counter()
     rounds = loop.rounds()

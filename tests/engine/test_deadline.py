@@ -31,7 +31,7 @@ def joined(
     recipe = algorithm_named("demandjoin")
     assembly = Assembly(recipe, store, MemoryBudget("4MB"), clock, accounting="papers", parameters=parameters)
     chunks = Workload(ZipfKeys(ROWS, 1.0, seed=3, ranks="shuffled"), arrivals).chunks(4096, tuples)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     for _ in loop.rounds():
         pass
     assert assembly.stats.tuples_out == tuples

@@ -51,7 +51,7 @@ def run(
     keys = ZipfKeys(ROWS, exponent, seed=1, ranks=ranks, stride=STRIDE)
     source = DriftingKeys(keys, drift) if drift else keys
     chunks = Workload(AbsentKeys(source, absent, 0) if absent else source).chunks(4096, tuples)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     sizes = []
     for _ in loop.rounds():
         stage = assembly.cache

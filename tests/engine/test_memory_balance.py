@@ -39,7 +39,7 @@ def run(exponent: float, tuples: int, *, drift: int = 0, **parameters: float) ->
     keys = ZipfKeys(ROWS, exponent, seed=1, ranks="shuffled")
     workload = Workload(DriftingKeys(keys, drift) if drift else keys)
     chunks = workload.chunks(4096, tuples)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     sizes = []
     for _ in loop.rounds():
         assert isinstance(assembly.cache, CachedTuples)

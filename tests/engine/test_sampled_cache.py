@@ -42,7 +42,7 @@ class Cache:
 
     def pass_window(self, answered: int) -> None:
         slots = np.zeros(answered, dtype=np.int64)
-        self.stage.answer(slots, None, slots, slots, None)  # type: ignore[arg-type]
+        self.stage.answer(slots, None, slots, slots, slots, None)  # type: ignore[arg-type]
         self.stage.arrived(WINDOW)
 
     def pass_windows(self, count: int, answered: int) -> None:
@@ -131,7 +131,7 @@ def test_its_memory_goes_to_waiting_tuples_until_it_wakes_up() -> None:
     assert stage.cache.capacity == 64  # the least that is left to learn from
     assert waiting.capacity == 11_000 - 64
     slots = np.zeros(5_000, dtype=np.int64)
-    stage.answer(slots, None, slots, slots, None)  # type: ignore[arg-type]
+    stage.answer(slots, None, slots, slots, slots, None)  # type: ignore[arg-type]
     stage.arrived(20_000)
     balance.after_round()
     assert not stage.is_sampled

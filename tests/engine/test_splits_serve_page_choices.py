@@ -24,7 +24,7 @@ def started(recipe: Recipe) -> None:
     clock = ModelClock(SSD)
     assembly = Assembly(recipe, MemoryStore.of_codes(10_000, row_bytes=120), MemoryBudget("2MB"), clock)
     chunk = (np.arange(10, dtype=np.int64), None)
-    assembly.start(lambda reader: KeyInput(iter([chunk]), reader.locate, clock))
+    assembly.start(KeyInput(iter([chunk]), clock))
 
 
 @pytest.mark.parametrize(

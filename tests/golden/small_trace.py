@@ -115,7 +115,7 @@ def run_trace(
         partitions="from-key" if from_key else "aligned",
     )
     assembly.sizes = replace(assembly.sizes, **{"waiting_slots": slots, "holds_table": False, **sizes})
-    loop, _ = assembly.start(lambda reader: KeyInput(_chunks(keys, arrivals, chunk_tuples), reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(_chunks(keys, arrivals, chunk_tuples), clock))
     choice = watched[0]
     choice.cache = assembly.cache
     answered = _watch_answers(loop.waiting)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -118,9 +118,7 @@ class Assembly:
         self._shared: LoopParts | None = None
         self.stats.memory_bytes = budget.by_component()
 
-    def start(
-        self, stream: Callable[[PageGroupReader], StreamInput], *, staying: StayingTuples | None = None
-    ) -> tuple[JoinLoop, Output | None]:
+    def start(self, stream: StreamInput, *, staying: StayingTuples | None = None) -> tuple[JoinLoop, Output | None]:
         """Return the loop over an input, and where its output rows appear if it has a plan.
 
         May be called again once all tuples of the run before have left, and what stayed has been taken: caches and what
@@ -129,7 +127,7 @@ class Assembly:
         parts = self._shared_parts()
         slots = max(1, self.sizes.handover_slots) if self._side_by_side else None
         shares_probes = self._running.shares_probes
-        loop = JoinLoop(stream(self.reader), parts, handover_slots=slots, shares_probes=shares_probes, staying=staying)
+        loop = JoinLoop(stream, parts, handover_slots=slots, shares_probes=shares_probes, staying=staying)
         return loop, parts.output
 
     def staying(self, policy: Staying, since: str) -> StayingTuples:

@@ -121,9 +121,8 @@ class JoinSession:
         assembly = self.assembly
         chunk_bytes = max(1, self.budget.total_bytes // 24)
         pieces = _pieces(iter(batches), self._stream_schema, assembly.sizes.chunk_rows, chunk_bytes)
-        loop, output = assembly.start(
-            lambda _: BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes), staying=staying
-        )
+        stream = BatchInput(pieces, self._encoder.encode, pump=pump, ahead_bytes=chunk_bytes)
+        loop, output = assembly.start(stream, staying=staying)
         assert output is not None
         rounds = loop.rounds()
         try:
@@ -163,22 +162,26 @@ class _Encoder:
         keys = [batch.column(batch.schema.get_field_index(name)) for name in self._keys]
         encoded = self._codec.encode(keys)
         rows = np.arange(batch.num_rows, dtype=np.int64)
-        chunk = Chunk(first_position, encoded.codes, rows, np.empty(0, dtype=np.int32), batch=batch)
+        chunk = Chunk(first_position, encoded.codes, rows, None, batch=batch)
         chunk.has_waited = batch.schema.metadata == HAS_WAITED
         if encoded.usable is not None:
             nulls = encoded.nulls if encoded.nulls is not None else np.zeros(batch.num_rows, dtype=np.bool_)
             chunk.null_rows, chunk.unmatchable_rows = rows[nulls], rows[~encoded.usable & ~nulls]
             _keep(chunk, encoded.usable)
-        chunk.page_groups = self._reader.locate(chunk.codes)
         if self._sizes.is_variable:
             chunk.variable_bytes = self._sizes.total(batch)
         if chunk.variable_bytes + self._sizes.fixed_bytes > self._largest_bytes:
             self._refuse_large_rows(chunk)
+        if not self._reader.can_read_all:
+            self._refuse_unreadable_pages(chunk)
+        return chunk
+
+    def _refuse_unreadable_pages(self, chunk: Chunk) -> None:
+        chunk.page_groups = self._reader.locate(chunk.codes)
         unreadable = self._reader.page_groups.unreadable(chunk.page_groups)
         if unreadable is not None and unreadable.any():
             largest = self._reader.page_group_bytes(chunk.page_groups[unreadable])
             _refuse(chunk, unreadable, "The page of a master row", largest, self._largest_bytes)
-        return chunk
 
     def _refuse_large_rows(self, chunk: Chunk) -> None:
         assert chunk.batch is not None
@@ -204,7 +207,7 @@ def too_large(what: str, size_bytes: int, largest_bytes: int, enough_bytes: int)
 
 def _keep(chunk: Chunk, kept: BoolArray) -> None:
     chunk.codes, chunk.rows = chunk.codes[kept], chunk.rows[kept]
-    if len(chunk.page_groups):
+    if chunk.page_groups is not None:
         chunk.page_groups = chunk.page_groups[kept]
 
 

@@ -63,6 +63,10 @@ class PageSet(ABC):
         """The memory that the set keeps alive."""
 
 
+def _needs_a_thread() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class PreparedRead:
     """A read that is ready to be done, once, perhaps in another thread."""
@@ -70,6 +74,8 @@ class PreparedRead:
     size_bytes: int
     """What it transfers."""
     read: Callable[[], PageSet]
+    begin: Callable[[], bool] = _needs_a_thread
+    """Begins to read, so that `read` only waits for the rest; False if the store can do that in a thread only."""
 
 
 SaysOfCodes: TypeAlias = Callable[[Int64Array], BoolArray]

@@ -47,7 +47,7 @@ class BareRounds:
         assembly = Assembly(recipe, self._store, budget, clock, accounting="papers", parameters=parameters)
         keys = RepeatedKeys.of(ZipfKeys(_ROWS, exponent, seed=0, ranks="sorted").draw(_KEYS))
         chunks = Workload(keys).chunks(assembly.sizes.chunk_rows)
-        loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+        loop, _ = assembly.start(KeyInput(chunks, clock))
         self._stats = assembly.stats
         self._rounds = loop.rounds()
         self._seconds = 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
@@ -27,6 +27,7 @@ from semistream_lab.cost.bare_rounds import BareRounds
 _STEPS_AT_ONCE = 4
 _FREQUENT_FIRST_PAGE = 1.0
 _NOT_IN_ROUNDS = ("demandjoin", "oracle")
+_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 
 
 @dataclass
@@ -202,7 +203,7 @@ class EngineTimes:
         parts.append.add_single(added - began)
         if self._on_arrival is not None:
             began = now()
-            self._probed(self._on_arrival, code, page_groups, reference, 1)
+            self._probed(self._on_arrival, code, reference, 1)
             parts.probe.add_single(now() - began)
 
     def _fill(self) -> None:
@@ -229,37 +230,34 @@ class EngineTimes:
         chunk, cache, parts = self._chunk, self._on_arrival, self._parts
         wanted = room if cache is None else int(room / max(0.02, 1.0 - self._hit_rate) * 1.05) + 16
         end = min(len(chunk.codes), self._used + wanted)
-        codes, page_groups = chunk.codes[self._used : end], chunk.page_groups[self._used : end]
-        rows = chunk.rows[self._used : end]
+        codes, rows = chunk.codes[self._used : end], chunk.rows[self._used : end]
         began = time.perf_counter()
         consumed = len(codes)
         if cache is not None:
-            misses, consumed = self._probed(cache, codes, page_groups, rows, room)
+            misses, consumed = self._probed(cache, codes, rows, room)
             self._hit_rate += (1 - len(misses) / consumed - self._hit_rate) * 0.2
             probed = time.perf_counter()
             parts.probe.add(probed - began, consumed)
             began = probed
-            codes, page_groups, rows = codes[misses], page_groups[misses], rows[misses]
+            codes, rows = codes[misses], rows[misses]
         if len(codes):
-            self._waiting.add(codes, page_groups, rows + chunk.first_position)
+            self._waiting.add(codes, self._reader.locate(codes), rows + chunk.first_position)
             parts.append.add(time.perf_counter() - began, len(codes))
         self._used += consumed
         return consumed
 
-    def _probed(
-        self, cache: CacheStage, codes: Int64Array, page_groups: Int32Array, rows: Int64Array, room: int
-    ) -> tuple[Int64Array, int]:
+    def _probed(self, cache: CacheStage, codes: Int64Array, rows: Int64Array, room: int) -> tuple[Int64Array, int]:
         """Return which tuples the cache does not answer, and how many of them have a place."""
-        slots = cache.probe(codes, page_groups)
-        hits, misses, consumed = split_arrivals(slots, room, float("inf"), 0.0, 0.0)
+        slots = cache.probe(codes, self._reader.locate(codes) if cache.needs_page_groups else _NO_PAGE_GROUPS)
+        hits, answered, misses, consumed = split_arrivals(slots, room, float("inf"), 0.0, 0.0)
         if len(hits):
-            cache.answer(codes[hits], self._chunk, rows[hits], slots[hits].astype(np.int64), None)
+            cache.answer(codes, self._chunk, rows, hits, answered, None)
         return misses, consumed
 
     def _next_chunk(self, first_position: int) -> Chunk:
         codes = self._keys.draw(self._chunk_rows)
         rows = np.arange(len(codes), dtype=np.int64)
-        return Chunk(first_position & 0x7FFFFFFF, codes, rows, self._reader.locate(codes))
+        return Chunk(first_position & 0x7FFFFFFF, codes, rows, None)
 
 
 def can_be_timed(recipe: Recipe) -> bool:

@@ -147,7 +147,7 @@ class MicroBatchTask:
             buffers=parts.choice.buffers,
             costs=parts.read_costs,
         )
-        stream = KeyInput(_one(codes), self._reader.locate, clock)
+        stream = KeyInput(_one(codes), clock)
         if self._handover_slots is None:
             entrance = QueueEntrance(parts.waiting, parts.intake)
             phase = StreamPhase(stream, parts, entrance, waits)

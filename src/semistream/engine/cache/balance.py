@@ -18,6 +18,8 @@ _TUPLES_PER_PART = 64
 """So many tuples for each part of the table are seen at least before parts are compared."""
 _QUEUES_SEEN = 0.25
 """And so many times what may wait, for memory moves while the queue is emptied."""
+_MAX_PATIENCE = 32
+"""While a comparison of parts changes nothing, the time to the next one doubles, up to so many times the first."""
 _STEPS = 16
 """The room for pages grows by one part in so many, while pages come in and waiting tuples leave."""
 _NO_PARTS = np.zeros(0, dtype=np.bool_)
@@ -60,6 +62,7 @@ class MemoryBalance:
         """The parts of the table that are to be kept."""
         self._limit = 0
         """For how many page groups there is room."""
+        self._patience = 1
         cache.at_look = self._look
         if self._pages is not None:
             self._pages.at_window = self._consider_pages
@@ -141,7 +144,7 @@ class MemoryBalance:
         assert pages is not None
         kept, cache = pages.kept, pages.cache
         is_full = self._wanted == cache.capacity == cache.count
-        enough = max(_TUPLES_PER_PART * kept.parts, _QUEUES_SEEN * self._waiting.capacity)
+        enough = self._patience * max(_TUPLES_PER_PART * kept.parts, _QUEUES_SEEN * self._waiting.capacity)
         is_moving = self._parts is not kept.wanted or self._waiting.count > self._waiting.capacity
         if not pages.began_full:
             kept.fade(0.0)  # what a cache that is filling lets through says nothing of what it will
@@ -168,6 +171,7 @@ class MemoryBalance:
             ),
         )
         kept.fade(0.5)
+        self._patience = min(_MAX_PATIENCE, 2 * self._patience) if best is None else 1
         if best is not None:
             self._parts = best.parts
             self._wanted = max(self._min_entries, best.entries)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
@@ -20,6 +21,7 @@ from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
 from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
 
+_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 _HOLDS_PAGES = "this stage holds pages"
 
 
@@ -85,6 +87,11 @@ class CacheStage(ABC):
         """Decide whether to probe the next tuples; if not, all of them wait."""
         return self.probes_on_arrival
 
+    @property
+    def needs_page_groups(self) -> bool:
+        """Whether `probe` goes by the page groups of tuples, so that they have to be found first."""
+        return True
+
     def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
         """Return for each tuple where its answer is, or -1."""
         raise AssertionError("this stage does not probe on arrival")
@@ -101,14 +108,18 @@ class CacheStage(ABC):
         codes: Int64Array,  # noqa: ARG002
         chunk: Chunk,  # noqa: ARG002
         rows: Int64Array,  # noqa: ARG002
+        hits: Int64Array,  # noqa: ARG002
         slots: Int64Array,  # noqa: ARG002
         output: Output | None,  # noqa: ARG002
     ) -> int:
-        """Hand the answers of tuples with a slot to the output; return how many of the tuples are absent."""
+        """Hand the answers of the tuples at `hits`, which have these slots, to the output.
+
+        Returns how many of them are absent.
+        """
         raise AssertionError("this stage does not probe on arrival")
 
-    def arrived(self, count: int) -> None:  # noqa: B027
-        """Learn that so many tuples have been probed and are answered or wait now."""
+    def arrived(self, count: int, missed: Int32Array = _NO_PAGE_GROUPS) -> None:  # noqa: B027
+        """Learn that so many tuples have been probed and are answered or wait now; these page groups were `missed`."""
 
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:  # noqa: ARG002
         """Take the waiting tuples that can be answered now, with the pages that answer them."""

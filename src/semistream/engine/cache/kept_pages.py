@@ -116,6 +116,11 @@ class KeptPages:
         self.seen += len(slots)
         return int(_note(page_groups, slots, self._kept, self.part_page_groups, self.demand))
 
+    def note_missed(self, page_groups: Int32Array, count: int) -> None:
+        """Count what the tuples asked for that nothing has answered, of so many in all, while no page is kept."""
+        self.seen += count
+        _note_missed(page_groups, self.part_page_groups, self.demand)
+
     def fade(self, share: float) -> None:
         """Count only a share of what was asked for."""
         self.demand *= share
@@ -149,6 +154,12 @@ def _find(
     for index in range(codes.shape[0]):
         if kept[page_groups[index]]:
             slots[index] = slot if find_slot(table, table_slots, shift, codes[index]) >= 0 else absent_slot
+
+
+@kernel
+def _note_missed(page_groups: Int32Array, part: int, demand: Float64Array) -> None:
+    for index in range(page_groups.shape[0]):
+        demand[page_groups[index] // part] += 1
 
 
 @kernel

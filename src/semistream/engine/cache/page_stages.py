@@ -77,9 +77,16 @@ class UsefulBlocks(CacheStage):
         return self.resident.find(page_groups)
 
     def answer(
-        self, codes: Int64Array, chunk: Chunk, rows: Int64Array, slots: Int64Array, output: Output | None
+        self,
+        codes: Int64Array,
+        chunk: Chunk,
+        rows: Int64Array,
+        hits: Int64Array,
+        slots: Int64Array,
+        output: Output | None,
     ) -> int:
         """Answer from the resident blocks."""
+        codes, rows = codes[hits], rows[hits]
         order = np.argsort(slots, kind="stable")
         served, starts = np.unique(slots[order], return_index=True)
         bounds = np.append(starts, len(slots))

@@ -32,6 +32,7 @@ _MAX_PART = 0.25
 """Entries are outdated if they were not used in a window that is at most this part of what their counts stand for."""
 _NEXT_TO_NOTHING = 0.05
 _NONE = np.empty(0, dtype=np.int64)
+_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 _NOTHING_WAITS = WaitingTuples(1, 64)
 
 
@@ -108,6 +109,11 @@ class CachedTuples(CacheStage):
         """Decide whether to look for the next tuples in the cache."""
         return not self.is_sampled or self._looking.draw()
 
+    @property
+    def needs_page_groups(self) -> bool:
+        """Codes alone lead to cached tuples."""
+        return False
+
     def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:  # noqa: ARG002
         """Look codes up in the cache; what is not in a cache of the whole table is absent."""
         slots = self.cache.find(codes)
@@ -120,13 +126,14 @@ class CachedTuples(CacheStage):
         codes: Int64Array,  # noqa: ARG002
         chunk: Chunk,
         rows: Int64Array,
+        hits: Int64Array,
         slots: Int64Array,
         output: Output | None,
     ) -> int:
         """Answer from the cached rows."""
         absent = self.count_use(slots)
         if output is not None and chunk.batch is not None:
-            output.cached(chunk.batch, rows, slots, self.cache, has_absent=absent > 0)
+            output.cached(chunk.batch, rows[hits], slots, self.cache, has_absent=absent > 0)
         return absent
 
     def count_use(self, slots: Int64Array) -> int:
@@ -240,7 +247,7 @@ class CachedTuples(CacheStage):
                 rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
-    def arrived(self, count: int) -> None:
+    def arrived(self, count: int, missed: Int32Array = _NO_PAGE_GROUPS) -> None:  # noqa: ARG002
         """Age after windows of tuples."""
         self._tuples += count
         if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:

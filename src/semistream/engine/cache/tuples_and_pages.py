@@ -14,6 +14,8 @@ from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
 
+_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
+
 
 class TuplesAndPages(CachedTuples):
     """Cached tuples, of a table of which parts may be kept as a whole.
@@ -25,7 +27,7 @@ class TuplesAndPages(CachedTuples):
         super().__init__(*args, **named)
         self.kept = kept
         self._probed: tuple[Int32Array, Int32Array] | None = None
-        """The page groups and the slots of the tuples that were looked for last."""
+        """The page groups and the slots of the tuples that were looked for last, if pages were kept."""
 
     def load(self, reader: PageGroupReader) -> None:
         """Learn how codes are located."""
@@ -36,9 +38,16 @@ class TuplesAndPages(CachedTuples):
         """Look always where pages are kept: what waits for one of them would have it read."""
         return self.kept.row_count > 0 or super().decide_to_look()
 
+    @property
+    def needs_page_groups(self) -> bool:
+        """Kept pages are found by their page groups."""
+        return self.kept.row_count > 0
+
     def probe(self, codes: Int64Array, page_groups: Int32Array) -> Int32Array:
         """Look codes up in the kept pages and in the cache."""
         slots = super().probe(codes, page_groups)
+        if not self.kept.row_count:
+            return slots
         absent_slot = self.cache.absent_slot
         self.kept.find(codes, page_groups, slots, absent_slot + 1, absent_slot)
         self._probed = page_groups, slots
@@ -46,16 +55,20 @@ class TuplesAndPages(CachedTuples):
 
     def count_use(self, slots: Int64Array) -> int:
         """Count tuples that are answered; return how many of these stand for absent keys."""
+        if not self.kept.row_count:
+            return super().count_use(slots)
         of_cache = slots[slots < self.cache.absent_slot]
         absent = int((slots == self.cache.absent_slot).sum())
         return absent + super().count_use(of_cache)
 
-    def arrived(self, count: int) -> None:
+    def arrived(self, count: int, missed: Int32Array = _NO_PAGE_GROUPS) -> None:
         """Count what the tuples asked for, and age after windows of those that no kept page answers."""
         if self._probed is not None:
             page_groups, slots = self._probed
             count -= self.kept.note(page_groups[:count], slots[:count])
             self._probed = None
+        else:
+            self.kept.note_missed(missed, count)
         super().arrived(count)
 
     def after_read(

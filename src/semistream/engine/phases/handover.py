@@ -138,8 +138,8 @@ class Handover(Entrance):
             absent = 0
             if len(hits):
                 of_hits = slots[hits].astype(np.int64)
-                absent = cache.answer(tuples.codes[hits], chunk, tuples.references[hits], of_hits, None)
-            cache.arrived(len(slots))
+                absent = cache.answer(tuples.codes, chunk, tuples.references, hits, of_hits, None)
+            cache.arrived(len(slots), tuples.page_groups[misses])
         self._waits.leave(len(hits), absent=absent, cache_hits=len(hits) - absent)
         self._clock.charge(Operations(takes=len(slots), probes=len(slots), outputs=len(hits)))
         return _HandedOver(tuples.codes[misses], tuples.page_groups[misses], tuples.references[misses])

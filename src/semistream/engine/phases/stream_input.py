@@ -29,8 +29,8 @@ class Chunk:
     """The key codes of the tuples that may have a match."""
     rows: Int64Array
     """Where these tuples stand in the chunk."""
-    page_groups: Int32Array
-    """The page group of the master table that each needs."""
+    page_groups: Int32Array | None
+    """The page group of the master table that each needs; None if that is found only for those that must wait."""
     arrival_seconds: Float64Array | None = None
     """When each arrived; None if all of them are there."""
     batch: pa.RecordBatch | None = None
@@ -82,11 +82,9 @@ class KeyInput(StreamInput):
     def __init__(
         self,
         chunks: Iterator[tuple[Int64Array, Float64Array | None]],
-        locate: Callable[[Int64Array], Int32Array],
         clock: Clock,
     ) -> None:
         self._chunks = chunks
-        self._locate = locate
         self._clock = clock
         self._position = 0
         self._held: Chunk | None = None
@@ -121,7 +119,7 @@ class KeyInput(StreamInput):
                 return
             codes, arrivals = item
             rows = np.arange(len(codes), dtype=np.int64)
-            self._held = Chunk(self._position, codes, rows, self._locate(codes), arrivals)
+            self._held = Chunk(self._position, codes, rows, None, arrivals)
             self._position += len(codes)
 
 

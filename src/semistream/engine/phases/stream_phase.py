@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from semistream.core.arrays import Int32Array, Int64Array
+from semistream.core.arrays import Int64Array
 from semistream.core.costs import NO_COSTS
 from semistream.engine.cache.cache_stage import CacheStage
 from semistream.engine.loop_parts import LoopParts
@@ -18,6 +18,7 @@ from semistream.engine.phases.stream_input import Chunk, StreamInput
 from semistream.engine.waiting.waits import Waits
 
 _ANY = 2**62
+_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 
 
 class StreamPhase:
@@ -39,6 +40,7 @@ class StreamPhase:
         self._output = parts.output
         self._rows = parts.stream_rows
         self._has_master_rows = parts.reader.page_group_count > 0
+        self._locate = parts.reader.locate
         model = parts.clock.model
         costs = model.costs if model is not None else NO_COSTS
         self._costs = costs
@@ -170,33 +172,36 @@ class StreamPhase:
         cache = self._cache if self._cache is not None and self._cache.decide_to_look() else None
         wanted = room if cache is None else self._wanted(room)
         end = min(self._available(chunk), self._used + min(wanted, fitting))
-        codes, page_groups = chunk.codes[self._used : end], chunk.page_groups[self._used : end]
-        rows = chunk.rows[self._used : end]
+        codes, rows = chunk.codes[self._used : end], chunk.rows[self._used : end]
+        page_groups = None if chunk.page_groups is None else chunk.page_groups[self._used : end]
         before = self._clock.now()
         if cache is None:
             consumed = min(len(codes), room)
             references = self._references(chunk, rows[:consumed])
-            self._entrance.enter(codes[:consumed], page_groups[:consumed], references)
+            needed = self._locate(codes[:consumed]) if page_groups is None else page_groups[:consumed]
+            self._entrance.enter(codes[:consumed], needed, references)
             self._waits.arrive(chunk, self._used, consumed)
             operations = self._entrance.count(consumed, consumed)
         else:
+            if page_groups is None and cache.needs_page_groups:
+                page_groups = self._locate(codes)
             with cache.guard:
-                slots = cache.probe(codes, page_groups)
-                of_hits, misses, consumed = split_arrivals(
+                slots = cache.probe(codes, _NO_PAGE_GROUPS if page_groups is None else page_groups)
+                of_hits, answered, misses, consumed = split_arrivals(
                     slots, room, limit_seconds, self._hit_seconds, self._miss_seconds
                 )
                 if self._output is not None and len(of_hits) > 1:
-                    of_hits, misses, consumed = self._cut(
-                        cache, self._output, chunk, rows, slots, of_hits, misses, consumed
+                    of_hits, answered, misses, consumed = self._cut(
+                        cache, self._output, chunk, rows, of_hits, answered, misses, consumed
                     )
+                needed = self._locate(codes[misses]) if page_groups is None else page_groups[misses]
                 hits, absent = len(of_hits), 0
                 if hits:
-                    answered = slots[of_hits].astype(np.int64)
-                    absent = cache.answer(codes[of_hits], chunk, rows[of_hits], answered, self._output)
+                    absent = cache.answer(codes, chunk, rows, of_hits, answered, self._output)
                 if not chunk.has_waited:
-                    cache.arrived(consumed)
+                    cache.arrived(consumed, needed)
             if len(misses):
-                self._entrance.enter(codes[misses], page_groups[misses], self._references(chunk, rows[misses]))
+                self._entrance.enter(codes[misses], needed, self._references(chunk, rows[misses]))
             if not chunk.has_waited:
                 self._hit_rate += (hits / consumed - self._hit_rate) * 0.2
             self._waits.arrive(chunk, self._used, consumed)
@@ -223,7 +228,8 @@ class StreamPhase:
         chosen = slice(start, start + count)
         self._waits.arrive(chunk, start, count)
         references = self._references(chunk, chunk.rows[chosen])
-        handover.enter_unprobed(chunk, chunk.codes[chosen], chunk.page_groups[chosen], references)
+        page_groups = self._locate(chunk.codes[chosen]) if chunk.page_groups is None else chunk.page_groups[chosen]
+        handover.enter_unprobed(chunk, chunk.codes[chosen], page_groups, references)
         self._use(chunk, count)
         self._clock.charge(handover.count(count, count))
         return count * each_seconds
@@ -242,19 +248,19 @@ class StreamPhase:
         output: Output,
         chunk: Chunk,
         rows: Int64Array,
-        slots: Int32Array,
         hits: Int64Array,
+        slots: Int64Array,
         misses: Int64Array,
         consumed: int,
-    ) -> tuple[Int64Array, Int64Array, int]:
+    ) -> tuple[Int64Array, Int64Array, Int64Array, int]:
         """Stop before the first hit whose output row has no room."""
         assert chunk.batch is not None
         each_bytes = output.arrival_bytes(chunk.batch, rows[hits])
-        answerable = cache.answerable(slots[hits].astype(np.int64), each_bytes, output.room_bytes)
+        answerable = cache.answerable(slots, each_bytes, output.room_bytes)
         if answerable >= len(hits):
-            return hits, misses, consumed
+            return hits, slots, misses, consumed
         consumed = int(hits[answerable])
-        return hits[:answerable], misses[: np.searchsorted(misses, consumed)], consumed
+        return hits[:answerable], slots[:answerable], misses[: np.searchsorted(misses, consumed)], consumed
 
     def _references(self, chunk: Chunk, rows: Int64Array) -> Int64Array:
         """Return what leads back to waiting tuples: the slots of their rows, or their positions in the stream."""

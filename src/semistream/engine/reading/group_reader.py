@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from threading import Lock
 
 import numpy as np
@@ -14,7 +14,7 @@ from semistream.core.stats import JoinStats
 from semistream.engine.reading.modelled_requests import overlapped, requested_ranges
 from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.waiting.waiting_tuples import Drained
-from semistream.store.contract import MasterStore, PageSet
+from semistream.store.contract import MasterStore, PageSet, PreparedRead
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -75,11 +75,11 @@ class PageGroupReader:
         """Read runs of page groups, each by one request and as one range."""
         return self._read(runs.first_pages, runs.last_pages, continued=False, in_flight=len(runs.starts))
 
-    def prepared_runs(self, runs: Runs) -> Callable[[], PageSet]:
+    def prepared_runs(self, runs: Runs) -> PreparedRead:
         """Return what does `read_runs` when it is called, perhaps in another thread; the read is counted already."""
         prepared = self._store.prepared_read(runs.first_pages, runs.last_pages)
         self._count(len(runs.starts), runs.page_count, prepared.size_bytes)
-        return prepared.read
+        return prepared
 
     def read_demanded(
         self, drained: Drained, read_bytes: int, *, across: bool

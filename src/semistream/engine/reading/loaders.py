@@ -39,6 +39,33 @@ class Load:
         """Wait for the pages, or for what was raised instead; may be called once."""
         return self._done.get()
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known when the read ended."""
+        return True
+
+
+class BegunLoad(Load):
+    """A read that the store does by itself, without a thread; who asks for the outcome waits for its rest."""
+
+    _NO_WAIT_SECONDS = 50e-6
+
+    def __init__(self, read: Callable[[], PageSet]) -> None:
+        super().__init__(read)
+        self._asked = self._begun = time.perf_counter()
+
+    def outcome(self) -> PageSet | BaseException:
+        """Wait for the pages, or for what was raised instead; may be called once."""
+        self._asked = time.perf_counter()
+        self.run()
+        self.began = self._begun
+        return super().outcome()
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is known when the read ended: only if somebody had to wait for it."""
+        return self.ended - self._asked > self._NO_WAIT_SECONDS
+
 
 class Loaders:
     """So many threads, each of which does one read after the other, in the order in which they were begun.

@@ -17,9 +17,9 @@ from semistream.core.measured_costs import MeasuredCosts
 from semistream.engine.reading.disk_time import DiskTime
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.reading.joined_pages import JoinedPages
-from semistream.engine.reading.loaders import Load, Loaders
+from semistream.engine.reading.loaders import BegunLoad, Load, Loaders
 from semistream.engine.reading.page_groups import Runs
-from semistream.store.contract import PageSet
+from semistream.store.contract import PageSet, PreparedRead
 
 _PART_BYTES = 4_000_000
 """A run is read by several requests only if each of them brings so much: the system parts long ones itself."""
@@ -88,7 +88,7 @@ class ReadAhead:
             return self._modelled(self._disk, page_groups, following[:1])
         if not self._in_flight:
             runs = self._reader.page_groups.runs(page_groups)
-            load = Load(self._reader.prepared_runs(runs))
+            load = Load(self._reader.prepared_runs(runs).read)
             load.run()
             return self._loaded(_Loading(page_groups, runs, runs.starts[:1], [load])), runs.starts
         while self._loading and not _is_same(self._loading[0].page_groups, page_groups):
@@ -152,8 +152,13 @@ class ReadAhead:
         runs = all_runs(page_groups)
         starts = self._part_starts(page_groups, runs.starts)
         parts = [runs] if len(starts) == 1 else [all_runs(part) for part in np.split(page_groups, starts[1:])]
-        loads = [self._loaders.begin(Load(self._reader.prepared_runs(part))) for part in parts]
+        loads = [self._begin_load(self._reader.prepared_runs(part)) for part in parts]
         return _Loading(page_groups, runs, starts, loads)
+
+    def _begin_load(self, prepared: PreparedRead) -> Load:
+        if prepared.begin():
+            return BegunLoad(prepared.read)
+        return self._loaders.begin(Load(prepared.read))
 
     def _part_starts(self, page_groups: Int64Array, runs: Int64Array) -> Int64Array:
         """Part a read, between its runs if there are enough of them, so far as their latencies are worth a thread."""
@@ -175,7 +180,7 @@ class ReadAhead:
 
     def _loaded(self, loading: _Loading) -> PageSet:
         parts = _outcomes(loading)
-        if self._costs is not None:
+        if self._costs is not None and all(part.is_timed for part in loading.parts):
             seconds = max(part.ended for part in loading.parts) - min(part.began for part in loading.parts)
             size_bytes = len(loading.page_groups) * self._reader.mean_page_group_bytes
             self._costs.observe(max(len(parts), len(loading.runs.starts)), size_bytes, seconds)

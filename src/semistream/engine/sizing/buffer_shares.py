@@ -8,8 +8,8 @@ from semistream.core.costs import CostProfile
 
 _MIN_RUNS_SHARE, _MAX_RUNS_SHARE = 0.005, 0.09
 _MIN_HANDOVER_SHARE, _MAX_HANDOVER_SHARE = 0.005, 0.02
-_MAX_OF_THREE_SHARE = 0.045
-_ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 400e-6
+_MAX_OF_THREE_SHARE = 0.03
+_ROUND_SECONDS, _PAPERS_ROUND_SECONDS = 250e-6, 75e-6
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,7 @@ def run_buffers_for(costs: CostProfile, memory: int, *, on_model_clock: bool, ac
         return RunBuffers(_wanted_share(costs, 0.0, memory, _MAX_RUNS_SHARE), 1)
     if accounting != "papers":
         return RunBuffers(_wanted_share(costs, _ROUND_SECONDS, memory, min(0.04, max(0.015, 0.75e-9 * memory))), 2)
-    share = _wanted_share(costs, _PAPERS_ROUND_SECONDS, memory, 1.0)
-    if share > _MAX_RUNS_SHARE:
-        return RunBuffers(_MAX_RUNS_SHARE, 1)
-    return RunBuffers(min(share, _MAX_OF_THREE_SHARE), 2)
+    return RunBuffers(_wanted_share(costs, _PAPERS_ROUND_SECONDS, memory, _MAX_OF_THREE_SHARE), 2)
 
 
 def _wanted_share(costs: CostProfile, round_seconds: float, memory: int, max_share: float) -> float:

@@ -66,7 +66,7 @@ def _in_flow(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
     slots, stats = assembly.sizes.waiting_slots, assembly.stats
     tick_seconds = point.option("tick_tuples") / point.arrival_rate
     chunks = Workload(rates.workload(point).keys, Ticks(arrivals_of(point), tick_seconds)).chunks(_CHUNK_TUPLES)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     rounds = loop.rounds()
     full_seconds = point.option("rounds") * slots / point.arrival_rate
     warm_up = max(point.option("warm_up", 1200), full_seconds)
@@ -118,7 +118,7 @@ def _moments_until(arrivals: GeneratedArrivals, seconds: float) -> Float64Array:
 def _in_silence(point: Point, assembly: Assembly, clock: ModelClock) -> Row:
     """Measure what still waits when the join has nothing left to do in the first silence, or when that ends."""
     chunks = Workload(rates.workload(point).keys, arrivals_of(point)).chunks(_CHUNK_TUPLES)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     rounds = loop.rounds()
     silent_from = point.option("on_seconds")
     silent_until = silent_from + point.option("off_seconds")

@@ -130,7 +130,7 @@ def _observe(point: Point, keys: _RecordedKeys) -> _Observed:
     clock = ModelClock(rates.costs_of(point))
     assembly = rates.assembly_of(point, clock)
     chunks = Workload(keys).chunks(assembly.sizes.chunk_rows)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     stats, rounds = assembly.stats, loop.rounds()
     warm, measured = (round(part * point.master_rows) for part in (_WARM_TUPLES, _MEASURED_TUPLES))
     try:

@@ -35,7 +35,7 @@ def run(point: Point) -> Row:
     clock = ModelClock(rates.costs_of(point))
     assembly = rates.assembly_of(point, clock)
     chunks = rates.workload(point).chunks(assembly.sizes.chunk_rows)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     handover = loop.handover
     if handover is None:
         raise InvalidSettingError(f"{point.algorithm} has no buffer between its phases: choose p- or op-cachejoin.")

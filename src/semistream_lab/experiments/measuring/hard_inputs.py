@@ -152,7 +152,7 @@ def _run_one(point: Point, algorithm: str, name: str, layout: Layout) -> tuple[J
     clock = ModelClock(rates.costs_of(point))
     assembly, log = _assembly(point, algorithm, clock)
     chunks = _workload(point, name, layout).chunks(assembly.sizes.chunk_rows)
-    loop, _ = assembly.start(lambda reader: KeyInput(chunks, reader.locate, clock))
+    loop, _ = assembly.start(KeyInput(chunks, clock))
     rounds = loop.rounds()
     slots = layout.waiting_slots
     warm, wanted = 2 * slots, round(point.queues * slots)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from semistream.core.arrays import Int64Array, UInt8Array
 
@@ -18,6 +19,13 @@ class DataReads(ABC):
     @abstractmethod
     def fetch(self, extents: Int64Array, memory: UInt8Array) -> None:
         """Read extents, each (address, length, position in `memory`); bytes behind the end of a file may be missing."""
+
+    def begin(self, extents: Int64Array, memory: UInt8Array) -> Callable[[], bool] | None:  # noqa: ARG002
+        """Begin to do what `fetch` does; return what waits for its end and says whether all has come.
+
+        None if only `fetch` can do it.
+        """
+        return None
 
     def expect(self, extents: Int64Array) -> None:  # noqa: B027
         """Be told what will be read soon, as `fetch` is; may bring it nearer."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from semistream.core.arrays import Int32Array, Int64Array, UInt8Array
 from semistream.core.durable_files import read_into
@@ -11,7 +14,10 @@ from semistream.core.errors import CorruptTableError
 from semistream.store.paged.read.data_reads import DataReads
 from semistream.store.paged.read.fetching import announce_extents, read_extents
 from semistream.store.paged.read.open_files import OpenFiles
-from semistream.store.paged.versions.page_index import parted
+from semistream.store.paged.read.system_reads import SystemReads, requests_for
+from semistream.store.paged.versions.manifest import TableFile
+from semistream.store.paged.versions.page_index import file_of, offset_of, parted
+from semistream.store.places.place import Place
 
 _EXTENTS_AT_ONCE = 256
 """How many system calls are made before Python may answer a signal."""
@@ -22,7 +28,11 @@ that the disk works on many of them at a time; were they in memory already, that
 
 
 class DescriptorReads(OpenFiles, DataReads):
-    """Reads each extent by one pread."""
+    """Reads each extent by one pread; direct reads may also be left to the system."""
+
+    def __init__(self, place: Place, needed: tuple[TableFile, ...], *, direct: bool) -> None:
+        self._system = SystemReads()
+        super().__init__(place, needed, direct=direct)
 
     @property
     def serves_loops(self) -> bool:  # type: ignore[override]
@@ -37,6 +47,25 @@ class DescriptorReads(OpenFiles, DataReads):
                 self._fetch(descriptors, extents, first, last, memory)
             finally:
                 self.give_back(numbers)
+
+    def begin(self, extents: Int64Array, memory: UInt8Array) -> Callable[[], bool] | None:
+        """Leave direct reads to the system; others would hold up the caller as long as `fetch`."""
+        if not self.direct or not self.keeps_all:
+            return None
+        numbers, offsets = file_of(extents[:, 0]), offset_of(extents[:, 0])
+        requests = requests_for(self.borrow(()), numbers, offsets, extents, memory)
+        begun = self._system.begin(requests, memory, lambda: self.give_back(()))
+        if begun is None:
+            self.give_back(())
+            return None
+        ends = np.array([file.size_bytes for file in self.needed], dtype=np.int64)
+        expected = np.minimum(extents[:, 1], ends[numbers] - offsets)
+        return lambda: bool((begun.wait() >= expected).all())
+
+    def close(self) -> None:
+        """Close all files, those that are read from when nothing is read from them any more."""
+        super().close()
+        self._system.close()
 
     def _fetch(self, descriptors: Int32Array, extents: Int64Array, done: int, count: int, memory: UInt8Array) -> None:
         """Read the bytes of the extents from `done` to before `count`."""

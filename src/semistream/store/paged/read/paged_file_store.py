@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -44,6 +44,10 @@ from semistream.store.places.place import Lease, Traffic
 _ATTEMPTS = 3
 _BLOCK_BYTES = 4096
 """What offsets, lengths and buffers of direct reads are multiples of."""
+
+
+def _nothing_has_come() -> bool:
+    return False
 
 
 class PagedFileStore(MasterStore):
@@ -180,7 +184,16 @@ class PagedFileStore(MasterStore):
     def prepared_read(self, first_pages: Int64Array, last_pages: Int64Array) -> PreparedRead:
         """Return what reads when it is called; all places and the memory are there by then."""
         placed = self._placed(first_pages, last_pages)
-        return PreparedRead(len(placed.memory), partial(self._fetched, placed))
+        begun: list[Callable[[], bool]] = []
+
+        def begin() -> bool:
+            assert self._files is not None
+            waiting = self._files.begin(placed.extents, placed.memory)
+            if waiting is not None:
+                begun.append(waiting)
+            return waiting is not None
+
+        return PreparedRead(len(placed.memory), lambda: self._fetched(placed, *begun), begin)
 
     def row_reader(self, columns: Sequence[str], max_bytes: int, read_bytes: int = 1 << 20) -> RowReader | None:
         """Return what copies rows out of pages in one loop.
@@ -246,11 +259,12 @@ class PagedFileStore(MasterStore):
             pages, starts, ends, row_bounds, bounds, extents[:extent_count], self._memory.take(size_bytes)
         )
 
-    def _fetched(self, placed: PlacedPages) -> FilePages:
-        """Read the bytes of all extents, check the pages and take their codes."""
+    def _fetched(self, placed: PlacedPages, has_come: Callable[[], bool] = _nothing_has_come) -> FilePages:
+        """Read the bytes of all extents unless they have come, check the pages and take their codes."""
         assert self._files is not None
         for attempt in range(_ATTEMPTS):
-            self._files.fetch(placed.extents, placed.memory)
+            if attempt or not has_come():
+                self._files.fetch(placed.extents, placed.memory)
             try:
                 codes = self._checked_codes(placed)
                 break

@@ -1,0 +1,145 @@
+"""Direct reads that the system does by itself."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from semistream.core.errors import CorruptTableError, SemistreamError
+from semistream.engine.reading.loaders import BegunLoad
+from semistream.master_table import MasterTable
+from semistream.store.contract import MasterStore
+from semistream.store.paged.read import system_reads
+from semistream.store.paged.read.system_reads import MAX_EXTENTS, SystemReads
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MasterStore]:
+    rows = pa.table({"key": np.arange(ROWS, dtype=np.int64), "name": [f"row {key}" for key in range(ROWS)]})
+    table = MasterTable.build(rows, tmp_path / "master", "key", page_bytes=1024)
+    try:
+        opened = table.open(direct=True)
+    except SemistreamError:
+        pytest.skip("the file system refuses direct reads")
+    with opened:
+        yield opened
+
+
+def begun_reads_are_possible(store: MasterStore) -> bool:
+    prepared = store.prepared_read(np.array([0]), np.array([0]))
+    return prepared.begin() and len(prepared.read().codes) > 0
+
+
+@pytest.fixture(autouse=True)
+def _possible(store: MasterStore) -> None:
+    if not begun_reads_are_possible(store):
+        pytest.skip("this system has no asynchronous reads")
+
+
+def test_several_begun_reads_bring_what_reads_do_in_any_order(store: MasterStore) -> None:
+    generator = np.random.default_rng(7)
+    for _ in range(20):
+        wanted = [np.sort(generator.choice(store.page_count, 6, replace=False)).astype(np.int64) for _ in range(5)]
+        prepared = [store.prepared_read(pages, pages) for pages in wanted]
+        assert all(one.begin() for one in prepared)
+        for index in generator.permutation(len(wanted)).tolist():
+            found, expected = prepared[index].read(), store.read(wanted[index], wanted[index])
+            assert found.codes.tolist() == expected.codes.tolist()
+            rows = np.array([0, len(found.codes) - 1])
+            assert found.take(rows, ["name"]).equals(expected.take(rows, ["name"]))
+
+
+def test_the_last_page_ends_before_the_block_that_is_read(store: MasterStore) -> None:
+    last = np.array([store.page_count - 1])
+    prepared = store.prepared_read(last, last)
+    assert prepared.begin()
+    assert prepared.read().codes[-1] == ROWS - 1
+
+
+def test_a_read_that_nobody_wants_any_more_ends_before_its_memory_is_used_again(store: MasterStore) -> None:
+    everything = np.array([0]), np.array([store.page_count - 1])
+    expected = store.read(*everything).codes.tolist()
+    for _ in range(50):
+        store.prepared_read(*everything).begin()  # dropped at once
+        assert store.read(*everything).codes.tolist() == expected
+
+
+def test_reads_under_way_come_to_their_end_when_the_store_is_closed(store: MasterStore) -> None:
+    prepared = store.prepared_read(np.array([0]), np.array([store.page_count - 1]))
+    assert prepared.begin()
+    store.close()
+    assert len(prepared.read().codes) == ROWS
+    with pytest.raises(SemistreamError, match="closed"):
+        store.prepared_read(np.array([0]), np.array([0])).begin()
+
+
+def test_what_the_system_brings_is_checked_like_any_page(store: MasterStore, tmp_path: Path) -> None:
+    (data,) = (tmp_path / "master").glob("data-*")
+    content = bytearray(data.read_bytes())
+    content[len(content) // 2] ^= 1
+    data.write_bytes(content)
+    prepared = store.prepared_read(np.array([0]), np.array([store.page_count - 1]))
+    assert prepared.begin()
+    with pytest.raises(CorruptTableError, match="damaged"):
+        prepared.read()
+
+
+def test_what_did_not_come_is_read_again(store: MasterStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failed(self: system_reads.BegunRead) -> np.ndarray:
+        waited(self)
+        return np.full(len(self._results), -5, dtype=np.int64)  # an input or output error
+
+    waited = system_reads.BegunRead.wait
+    monkeypatch.setattr(system_reads.BegunRead, "wait", failed)
+    prepared = store.prepared_read(np.array([0]), np.array([3]))
+    assert prepared.begin()
+    assert prepared.read().codes.tolist() == store.read(np.array([0]), np.array([3])).codes.tolist()
+
+
+def test_more_extents_than_the_system_takes_at_once_are_left_to_a_thread(store: MasterStore) -> None:
+    many = np.arange(0, 2 * MAX_EXTENTS + 2, 2)
+    assert not store.prepared_read(many, many).begin()
+
+
+@pytest.mark.parametrize("refusal", ["no such machine", "no such call"])
+def test_without_such_reads_a_thread_reads(monkeypatch: pytest.MonkeyPatch, refusal: str) -> None:
+    if refusal == "no such machine":
+        monkeypatch.setattr(system_reads, "_CALLS", {})
+    else:
+        monkeypatch.setattr(SystemReads, "call", lambda *_: -38)
+    reads = SystemReads()
+    memory = np.zeros(4096, dtype=np.uint8)
+    requests = system_reads.requests_for(
+        np.array([0], dtype=np.int32), np.array([0]), np.array([0]), np.array([[0, 4096, 0]]), memory
+    )
+    assert reads.begin(requests, memory, lambda: None) is None
+
+
+def test_an_error_of_a_begun_read_is_for_who_waits_for_it() -> None:
+    def fails() -> object:
+        raise CorruptTableError("a page is damaged")
+
+    assert isinstance(BegunLoad(fails).outcome(), CorruptTableError)  # type: ignore[arg-type]
+
+
+def test_a_read_is_timed_only_if_somebody_waited_for_its_end() -> None:
+    waited, there = BegunLoad(lambda: time.sleep(0.01)), BegunLoad(lambda: None)  # type: ignore[arg-type,return-value]
+    time.sleep(0.005)
+    waited.outcome()
+    there.outcome()
+    assert waited.is_timed
+    assert not there.is_timed
+    assert waited.ended - waited.began >= 0.015  # from its beginning on
+
+
+def test_requests_have_the_size_that_the_system_expects() -> None:
+    assert system_reads._REQUEST.itemsize == 64
+    assert system_reads._EVENT.itemsize == 4 * ctypes.sizeof(ctypes.c_uint64)
