@@ -11,11 +11,13 @@ chance of each page group to become wanted at each s, such that it repeats itsel
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.compile import kernel
-from semistream_lab.cost.root import where_rising_meets
+from semistream_lab.cost.root import rising_root
 
 _STEPS = 32
 _MAX_ROUNDS = 200
@@ -35,11 +37,7 @@ def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Floa
     read_at = giant + (1 - giant) * (np.arange(_STEPS) + 0.5) / _STEPS
     chances = np.repeat(1 / _STEPS / (1 + 1 / (means * 1.6 * slots))[:, None], _STEPS, axis=1)
 
-    def occupied(tuples: float) -> float:
-        # Each search starts from where the one before has settled.
-        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MAX_ROUNDS))
-
-    tuples = where_rising_meets(occupied, slots, 0.9 * slots, 2.2 * slots, precision=2e-5)
+    tuples = float(_length(giant, sizes, means, chances, read_at, float(slots)))
     # What page groups of about the same share have in common is the time from the first tuple to the read.
     lags = tuples / chances.sum(axis=1) - 1 / means
     rates: Float64Array = 1 / (1 / share + np.interp(-share, -means, lags))
@@ -133,3 +131,29 @@ def _settle(
             gap += chances[group, time] * (1.0 + shares[group] * (tuples * (1.0 + read_at[time]) - since)) ** 2
         waiting += sizes[group] * gap / (2.0 * tuples)
     return waiting
+
+
+_Cycle: TypeAlias = tuple[float, Float64Array, Float64Array, Float64Array, Float64Array]
+
+
+@kernel
+def _occupied(tuples: float, cycle: _Cycle) -> float:
+    giant, sizes, shares, chances, read_at = cycle
+    # Each search starts from where the one before has settled.
+    return _settle(giant, sizes, shares, tuples, chances, read_at, _MAX_ROUNDS)
+
+
+_length_by_occupied = rising_root(_occupied)
+
+
+@kernel
+def _length(
+    giant: float,
+    sizes: Float64Array,
+    shares: Float64Array,
+    chances: Float64Array,
+    read_at: Float64Array,
+    slots: float,
+) -> float:
+    """Return the tuples of a cycle in a queue of so many slots, and settle that cycle in place."""
+    return _length_by_occupied((giant, sizes, shares, chances, read_at), slots, 0.9 * slots, 2.2 * slots, 2e-5)
