@@ -119,15 +119,14 @@ class LearningCache:
         """Return the chances of keys to be cached after `tuples` more of the stream, and how their misses ramp up."""
         shares = self.shares
         if shares.sorted:
-            place = shares.page_group_of_groups(self.bounds)
-            between = 1 / np.maximum(reads.rates[place], 1e-30)
-            free, max_times = reads.free[place], reads.max_times[place]
-            free_part, memoryless = reads.free_part[place], reads.memoryless[place]
+            reads = reads.at(shares.page_group_of_groups(self.bounds))
+            between = 1 / np.maximum(reads.rates, 1e-30)
+            free, max_times = reads.free, reads.max_times
+            free_part, memoryless = reads.variation()
         else:
             between = np.full(len(cached), len(reads.rates) / reads.rates.sum())
             free, max_times, free_part, memoryless = (
-                np.full(len(cached), reads.mean(values))
-                for values in (reads.free, reads.max_times, reads.free_part, reads.memoryless)
+                np.full(len(cached), reads.mean(values)) for values in (reads.free, reads.max_times, *reads.variation())
             )
         return cached_after(
             shares.group_sizes,

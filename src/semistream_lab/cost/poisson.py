@@ -12,6 +12,8 @@ _LONGEST_SUM = 2000
 _LONGEST_TIMES = 16.0
 _LEAST_TERM = 1e-14
 _LEAST_CHANCE = 1e-14
+_CERTAIN = 81.0
+_LOG_FACTORIALS = np.array([math.lgamma(count + 1.0) for count in range(_LONGEST_SUM)])
 _NODES, _WEIGHTS = (tuple(part.tolist()) for part in np.polynomial.legendre.leggauss(16))
 """Where an integral is evaluated, between -1 and 1, and with which weights."""
 
@@ -19,31 +21,7 @@ _NODES, _WEIGHTS = (tuple(part.tolist()) for part in np.polynomial.legendre.legg
 @kernel
 def poisson_at_least(count: float, mean: float) -> float:
     """Return the probability of at least so many events; the count is rounded up."""
-    whole = math.ceil(count)
-    if whole <= 0:
-        return 1.0
-    if mean <= 0.0:
-        return 0.0
-    if whole == 1:
-        return -math.expm1(-mean)
-    if whole > _LONGEST_SUM:
-        return 0.5 * math.erfc((whole - 0.5 - mean) / math.sqrt(2.0 * mean))
-    if mean < whole:
-        # Above its mean the terms fall, so the tail is summed upwards.
-        term = math.exp(whole * math.log(mean) - mean - math.lgamma(whole + 1.0))
-        total, place = 0.0, whole
-        while term > _LEAST_TERM * total and place < whole + 4 * _LONGEST_SUM:
-            total += term
-            place += 1
-            term *= mean / place
-        return min(1.0, total)
-    term = math.exp((whole - 1) * math.log(mean) - mean - math.lgamma(float(whole)))
-    total, place = 0.0, whole - 1
-    while place >= 0 and term > _LEAST_TERM * total:
-        total += term
-        term *= place / mean
-        place -= 1
-    return max(0.0, 1.0 - total)
+    return _tails(math.ceil(count), mean)[0]
 
 
 @kernel
@@ -53,8 +31,39 @@ def poisson_at_least_by_part(count: float, mean: float) -> float:
     The integral of P(N_x ≥ k) over x from 0 to μ is μ·P(N_μ ≥ k) − k·P(N_μ ≥ k + 1).
     """
     whole = math.ceil(count)
-    area = mean * poisson_at_least(whole, mean) - whole * poisson_at_least(whole + 1, mean)
-    return min(1.0, max(0.0, area / max(mean, 1e-9)))
+    at_least, more = _tails(whole, mean)
+    return min(1.0, max(0.0, (mean * at_least - whole * more) / max(mean, 1e-9)))
+
+
+@kernel
+def _tails(count: int, mean: float) -> tuple[float, float]:
+    """Return the probability of at least `count` events, and that of more."""
+    if mean <= 0.0:
+        return (1.0 if count <= 0 else 0.0), (1.0 if count < 0 else 0.0)
+    if count <= 0:
+        return 1.0, 1.0 if count < 0 else -math.expm1(-mean)
+    above = mean - count
+    if above > 0 and above * above > _CERTAIN * mean:  # Chernoff's bound: less than e^-40 is missing
+        return 1.0, 1.0
+    if count >= _LONGEST_SUM:
+        width = math.sqrt(2.0 * mean)
+        return 0.5 * math.erfc((-0.5 - above) / width), 0.5 * math.erfc((0.5 - above) / width)
+    exactly = math.exp(count * math.log(mean) - mean - _LOG_FACTORIALS[count])
+    total, place = 0.0, count
+    if mean < count:
+        # Above its mean the terms fall, so the tail is summed upwards.
+        term = exactly * mean / (count + 1)
+        while term > _LEAST_TERM * (exactly + total) and place < count + 4 * _LONGEST_SUM:
+            total += term
+            place += 1
+            term *= mean / (place + 1)
+        return min(1.0, exactly + total), min(1.0, total)
+    term = exactly * count / mean
+    while place > 0 and term > _LEAST_TERM * total:
+        total += term
+        place -= 1
+        term *= place / mean
+    return max(0.0, 1.0 - total), max(0.0, 1.0 - total - exactly)
 
 
 @kernel

@@ -30,20 +30,12 @@ class PageReads:
     max_times: Float64Array
     """After so many times its mean the exponential part ends at the latest."""
 
-    @property
-    def free_part(self) -> Float64Array:
-        """The mean of the part that varies, as it ends, as a part of the time from read to read."""
-        part: Float64Array = self.rates * self.free * -np.expm1(-self.max_times)
-        return part
+    def variation(self) -> tuple[Float64Array, Float64Array]:
+        """Return the mean of the part that varies, as it ends, and how much reads come by chance.
 
-    @property
-    def memoryless(self) -> Float64Array:
-        """How much reads come by chance: the variance of the time from read to read, as a part of its mean squared."""
-        beyond = np.exp(-self.max_times)
-        first = 1 - beyond
-        variance = 2 * (first - np.where(beyond > 0, self.max_times, 0.0) * beyond) - first * first
-        part: Float64Array = np.clip((self.rates * self.free) ** 2 * variance, 0.0, 1.0)
-        return part
+        The first is a part of the time from read to read, the second its variance as a part of its mean squared.
+        """
+        return _variation(self.rates, self.free, self.max_times)
 
     @property
     def tuples_per_read(self) -> float:
@@ -54,6 +46,10 @@ class PageReads:
         """Return the mean of two states."""
         pairs = ((self.rates, other.rates), (self.free, other.free), (self.max_times, other.max_times))
         return PageReads(*(0.5 * (mine + its) for mine, its in pairs))
+
+    def at(self, places: Int64Array) -> PageReads:
+        """Return the reads of some page groups."""
+        return PageReads(self.rates[places], self.free[places], self.max_times[places])
 
     def mean(self, values: Float64Array) -> float:
         """Return the mean of a value of page groups over the reads."""
@@ -139,3 +135,17 @@ def _grouped(shares: Float64Array, ramps: Float64Array) -> tuple[Float64Array, F
             step_of[place] = group_of_step[step_of[place] - first]
     used = np.flatnonzero(counts)
     return sums[used] / counts[used], counts[used], step_of, ramped[used] / sums[used]
+
+
+@kernel
+def _variation(rates: Float64Array, free: Float64Array, max_times: Float64Array) -> tuple[Float64Array, Float64Array]:
+    free_part, memoryless = np.zeros(len(rates)), np.zeros(len(rates))
+    for place in range(len(rates)):
+        varied = rates[place] * free[place]
+        if varied > 0:
+            beyond = math.exp(-max_times[place])
+            first = 1 - beyond
+            lost = max_times[place] * beyond if beyond > 0 else 0.0
+            free_part[place] = varied * first
+            memoryless[place] = min(1.0, max(0.0, varied * varied * (2 * (first - lost) - first * first)))
+    return free_part, memoryless
