@@ -13,6 +13,10 @@ _LONGEST_TIMES = 16.0
 _LEAST_TERM = 1e-14
 _LEAST_CHANCE = 1e-14
 _CERTAIN = 81.0
+_SHORT_SUM = 32
+_LEAST_DIFFERENCE = 1e-6
+"""A smaller tail is not found as the difference of 1 and the rest, which would leave too few digits."""
+_INVERSES = np.array([1.0 / max(1, count) for count in range(_SHORT_SUM)] + [1.0 / _SHORT_SUM])
 _LOG_FACTORIALS = np.array([math.lgamma(count + 1.0) for count in range(_LONGEST_SUM)])
 _NODES, _WEIGHTS = (tuple(part.tolist()) for part in np.polynomial.legendre.leggauss(16))
 """Where an integral is evaluated, between -1 and 1, and with which weights."""
@@ -48,6 +52,14 @@ def _tails(count: int, mean: float) -> tuple[float, float]:
     if count >= _LONGEST_SUM:
         width = math.sqrt(2.0 * mean)
         return 0.5 * math.erfc((-0.5 - above) / width), 0.5 * math.erfc((0.5 - above) / width)
+    if count < _SHORT_SUM:
+        scale, below, term = math.exp(-mean), 0.0, 1.0
+        for place in range(count):
+            below += term
+            term *= mean * _INVERSES[place + 1]
+        at_least = 1.0 - scale * below
+        if at_least > _LEAST_DIFFERENCE:
+            return at_least, max(0.0, at_least - scale * term)
     exactly = math.exp(count * math.log(mean) - mean - _LOG_FACTORIALS[count])
     total, place = 0.0, count
     if mean < count:
