@@ -38,7 +38,8 @@ class KeyShares:
         self.group_rows = (edges[:-1] + edges[1:] - 1) // 2
         """The row in the middle of each group, if ranks are sorted."""
         self._placed_rows = np.empty(0, dtype=np.int64)
-        self._placed_on = self._placed_for = self._placed_rows
+        self._placed_on = self._placed_for = self._inside_for = self._placed_rows
+        self._inside: tuple[Int64Array, Float64Array]
         if not self.sorted:
             rows = keys.keys_of(np.arange(1, master_rows + 1)) - 1
             by_row = np.empty(master_rows, dtype=np.float64)
@@ -64,8 +65,7 @@ class KeyShares:
         """Return the share of each page group that is not cached, `cached` being the chance of each group's keys."""
         if self.sorted:
             missed_before = np.concatenate([[0.0], np.cumsum(self.group_shares * (1.0 - cached))])
-            group = np.clip(np.searchsorted(self.rank_edges, bounds, side="right") - 1, 0, len(cached) - 1)
-            inside = self._by_rank[bounds] - self._by_rank[self.rank_edges[group]]
+            group, inside = self._bounds_inside_groups(bounds)
             shares: Float64Array = np.diff(missed_before[group] + inside * (1.0 - cached[group]))
             return np.maximum(shares, 0.0)
         missed = np.diff(self._by_row[bounds])
@@ -81,6 +81,15 @@ class KeyShares:
             cached,
         )
         return missed
+
+    def _bounds_inside_groups(self, bounds: Int64Array) -> tuple[Int64Array, Float64Array]:
+        """Return the group of ranks that each bound is in, and the share of its ranks before the bound."""
+        if self._inside_for is not bounds:
+            group = np.searchsorted(self.rank_edges, bounds, side="right") - 1
+            group = np.clip(group, 0, len(self.group_sizes) - 1)
+            self._inside = group, self._by_rank[bounds] - self._by_rank[self.rank_edges[group]]
+            self._inside_for = bounds
+        return self._inside
 
     def _page_group_of_placed(self, bounds: Int64Array) -> Int64Array:
         if self._placed_for is not bounds:

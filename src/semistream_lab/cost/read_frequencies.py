@@ -75,9 +75,9 @@ class _Demand:
         self, rates: Float64Array, free: Float64Array | None = None, max_times: Float64Array | None = None
     ) -> PageReads:
         """Return the reads of single page groups, given those of each group's."""
-        free = np.zeros(len(rates)) if free is None else free
-        max_times = np.zeros(len(rates)) if max_times is None else max_times
-        return PageReads(*(np.append(values, 0.0)[self.group_of] for values in (rates, free, max_times)))
+        of_groups = [values if values is None else np.append(values, 0.0) for values in (rates, free, max_times)]
+        nothing = np.zeros(len(self.group_of))
+        return PageReads(*(nothing if values is None else values[self.group_of] for values in of_groups))
 
 
 def reads_by(choice: PageChoice, shares: Float64Array, slots: float, ramps: Float64Array | None = None) -> PageReads:
