@@ -11,11 +11,13 @@ chance of each page group to become wanted at each s, such that it repeats itsel
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.compile import kernel
-from semistream_lab.cost.root import where_rising_meets
+from semistream_lab.cost.root import rising_root
 
 _STEPS = 32
 _MAX_ROUNDS = 200
@@ -33,15 +35,11 @@ def settle_cycle(share: Float64Array, count: Float64Array, slots: float) -> Floa
     sizes, means = _coarse(share, others)
     giant = float(share[0])
     read_at = giant + (1 - giant) * (np.arange(_STEPS) + 0.5) / _STEPS
-    chances = np.repeat(1 / _STEPS / (1 + 1 / (means * 1.6 * slots))[:, None], _STEPS, axis=1)
+    chances = np.repeat(1 / _STEPS / (1 + 1 / (means * 1.6 * slots))[None, :], _STEPS, axis=0)
 
-    def occupied(tuples: float) -> float:
-        # Each search starts from where the one before has settled.
-        return float(_settle(giant, sizes, means, tuples, chances, read_at, _MAX_ROUNDS))
-
-    tuples = where_rising_meets(occupied, slots, 0.9 * slots, 2.2 * slots, precision=2e-5)
+    tuples = float(_length(giant, sizes, means, chances, read_at, float(slots)))
     # What page groups of about the same share have in common is the time from the first tuple to the read.
-    lags = tuples / chances.sum(axis=1) - 1 / means
+    lags = tuples / chances.sum(axis=0) - 1 / means
     rates: Float64Array = 1 / (1 / share + np.interp(-share, -means, lags))
     rates[0] = (rates[0] * others[0] + 1 / tuples) / count[0]
     return rates
@@ -67,69 +65,101 @@ def _settle(
 ) -> float:
     """Settle the cycle in place and return how many tuples wait when its burst is over.
 
-    `chances` has the chance of a page group of each group to become wanted in each step of a cycle, `read_at` when it
-    is then read, as a part of the next cycle.
+    `chances` has the chance of a page group of each group to become wanted in each step of a cycle, step after step;
+    `read_at` is when it is then read, as a part of the next cycle. The innermost loops run over groups, which do not
+    depend on each other, so that the processor can take several at once.
     """
-    groups, steps = chances.shape
+    steps, groups = chances.shape
     step = tuples / steps
     burst = giant * tuples
-    moved = np.empty(steps)
-    new_read_at = np.empty(steps)
-    reads = np.empty(steps)
-    entries = np.empty(steps)
+    stays = np.exp(-shares * step)
+    stays_since = (1.0 - stays) / (shares * step)  # reads are spread over their step
+    around = 1.0 / (1.0 - stays**steps)
+    usual = (tuples + 1.0 / shares) / step
+    moved, new_read_at, waits = np.empty(steps), np.empty(steps), np.empty(steps)
+    reads, entries = np.empty((steps, groups)), np.empty((steps, groups))
+    unwanted, entered, wanted, changes = np.empty(groups), np.empty(groups), np.empty(groups), np.empty(groups)
     for _ in range(max_rounds):
         total = 0.0
         for time in range(steps):
             lag = tuples * (1.0 + read_at[time]) - (time + 0.5) * step
             taken = 0.0
             for group in range(groups):
-                taken += sizes[group] * chances[group, time] * (1.0 + shares[group] * lag)
+                taken += sizes[group] * chances[time, group] * (1.0 + shares[group] * lag)
             moved[time] = taken
             total += taken
         passed = burst
+        reads[:] = 0.0
         for time in range(steps):
             share_moved = moved[time] * (tuples - burst) / total
             new_read_at[time] = (passed + share_moved / 2) / tuples
+            waits[time] = tuples * (1.0 + new_read_at[time]) - (time + 0.5) * step
             passed += share_moved
-        change = 0.0
-        for group in range(groups):
-            reads[:] = 0.0
-            for time in range(steps):
-                place = new_read_at[time] * steps - 0.5
-                first = min(max(int(np.floor(place)), 0), steps - 2)
-                part = min(max(place - first, 0.0), 1.0)
-                reads[first] += chances[group, time] * (1.0 - part)
-                reads[first + 1] += chances[group, time] * part
-            arrivals = shares[group] * step
-            stays = np.exp(-arrivals)
-            stays_since = (1.0 - stays) / arrivals  # reads are spread over their step
-            unwanted = 0.0
-            for time in range(steps):
-                unwanted = unwanted * stays + reads[time] * stays_since
-            unwanted /= 1.0 - stays**steps
-            idle, wanted = 0.0, 0.0
-            for time in range(steps):
-                entries[time] = unwanted * (1.0 - stays) + reads[time] * (1.0 - stays_since)
-                unwanted = unwanted * stays + reads[time] * stays_since
-                idle += entries[time] / shares[group]
-                wanted += entries[time] * (tuples * (1.0 + new_read_at[time]) - (time + 0.5) * step)
-            scale = tuples / (idle + wanted)
-            usual = step / (tuples + 1.0 / shares[group])
-            for time in range(steps):
-                entry = entries[time] * scale
-                change = max(change, abs(entry - chances[group, time]) / usual)
-                chances[group, time] = 0.5 * (chances[group, time] + entry)
+            place = new_read_at[time] * steps - 0.5
+            first = min(max(int(np.floor(place)), 0), steps - 2)
+            part = min(max(place - first, 0.0), 1.0)
+            for group in range(groups):
+                reads[first, group] += chances[time, group] * (1.0 - part)
+                reads[first + 1, group] += chances[time, group] * part
+        unwanted[:] = 0.0
+        for time in range(steps):
+            for group in range(groups):
+                unwanted[group] = unwanted[group] * stays[group] + reads[time, group] * stays_since[group]
+        unwanted *= around
+        entered[:] = 0.0
+        wanted[:] = 0.0
+        for time in range(steps):
+            for group in range(groups):
+                read = reads[time, group]
+                entry = unwanted[group] * (1.0 - stays[group]) + read * (1.0 - stays_since[group])
+                unwanted[group] = unwanted[group] * stays[group] + read * stays_since[group]
+                entries[time, group] = entry
+                entered[group] += entry
+                wanted[group] += entry * waits[time]
+        scale = tuples / (entered / shares + wanted)
+        changes[:] = 0.0
+        for time in range(steps):
+            for group in range(groups):
+                entry = entries[time, group] * scale[group]
+                changed = abs(entry - chances[time, group])
+                changes[group] = changed if changed > changes[group] else changes[group]
+                chances[time, group] = 0.5 * (chances[time, group] + entry)
         read_at[:] = 0.5 * (read_at + new_read_at)
-        if change < 1e-4:
+        if (changes * usual).max() < 1e-4:
             break
     waiting = giant * burst
-    for group in range(groups):
-        gap = 0.0
-        for time in range(steps):
-            since = (time + 0.5) * step
+    for time in range(steps):
+        since = (time + 0.5) * step
+        lag = tuples * (1.0 + read_at[time]) - since
+        for group in range(groups):
+            load = 1.0 + shares[group] * (tuples + burst - since) + (1.0 + shares[group] * lag) ** 2 / (2.0 * tuples)
             if since < burst:
-                waiting += sizes[group] * chances[group, time] * (1.0 + shares[group] * (burst - since))
-            waiting += sizes[group] * chances[group, time] * (1.0 + shares[group] * (tuples + burst - since))
-            gap += chances[group, time] * (1.0 + shares[group] * (tuples * (1.0 + read_at[time]) - since)) ** 2
-        waiting += sizes[group] * gap / (2.0 * tuples)
+                load += 1.0 + shares[group] * (burst - since)
+            waiting += sizes[group] * chances[time, group] * load
     return waiting
+
+
+_Cycle: TypeAlias = tuple[float, Float64Array, Float64Array, Float64Array, Float64Array]
+
+
+@kernel
+def _occupied(tuples: float, cycle: _Cycle) -> float:
+    giant, sizes, shares, chances, read_at = cycle
+    # Each search starts from where the one before has settled.
+    return _settle(giant, sizes, shares, tuples, chances, read_at, _MAX_ROUNDS)
+
+
+_length_by_occupied = rising_root(_occupied)
+
+
+@kernel
+def _length(
+    giant: float,
+    sizes: Float64Array,
+    shares: Float64Array,
+    chances: Float64Array,
+    read_at: Float64Array,
+    slots: float,
+) -> float:
+    """Return the tuples of a cycle in a queue of so many slots, and settle that cycle in place."""
+    return _length_by_occupied((giant, sizes, shares, chances, read_at), slots, 0.9 * slots, 2.2 * slots, 2e-5)

@@ -9,22 +9,16 @@ import numpy as np
 from semistream.core.arrays import Float64Array, Int64Array
 from semistream.policies.caching import AboveRate, AboveThreshold
 from semistream.policies.contract import Admission, PageChoice
+from semistream_lab.cost.cache_turnover import MAX_CACHED, cached_after, entered_by
 from semistream_lab.cost.key_shares import KeyShares
-from semistream_lab.cost.poisson import mixed_poisson_at_least, poisson_at_least, poisson_at_least_by_part
 from semistream_lab.cost.read_frequencies import PageReads, reads_by
-from semistream_lab.cost.root import where_rising_meets
 
 _FIRST_STEP = 0.5
 _STEP_GROWTH = 1.25
 _FIRST_WINDOW = 1.5
 """How many queues of the stream have come when a page group is read first, one to two; chosen by measurements."""
 _PARTS = 8
-_ROUNDS_OF_LEAVING = 3
 _STEADY_QUEUES = 1e5
-_MAX_CACHED = 1 - 1e-9
-"""A chance never becomes certainty, so that there is always a tuple to read for."""
-_LOSS_OF_LEAST_FREQUENT = 0.09
-"""The part of a cache that overwrites its least frequent which newcomers hold in turn; measured, not derived."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +92,9 @@ class LearningCache:
         """Return the chances when the tuples that filled the queue have left; what is asked for most is read first."""
         slots = np.full(len(self.shares.group_sizes), float(self.slots))
         means = self.shares.group_shares / self.shares.group_sizes * slots * _FIRST_WINDOW
-        entered = poisson_at_least(_wanted(self.admission, 2 * slots, self.slots), means)
+        entered = entered_by(_wanted(self.admission, 2 * slots, self.slots), means)
         held = np.cumsum(entered * self.shares.group_sizes)
-        return np.where(held <= self.capacity, np.minimum(entered, _MAX_CACHED), 0.0)
+        return np.where(held <= self.capacity, np.minimum(entered, MAX_CACHED), 0.0)
 
     def _reads(self, cached: Float64Array, ramp: Float64Array) -> tuple[float, PageReads]:
         """Return the share of the stream that the cache misses, and the reads for it."""
@@ -125,76 +119,31 @@ class LearningCache:
         """Return the chances of keys to be cached after `tuples` more of the stream, and how their misses ramp up."""
         shares = self.shares
         if shares.sorted:
-            place = shares.page_group_of_groups(self.bounds)
-            between = 1 / np.maximum(reads.rates[place], 1e-30)
-            free, max_times = reads.free[place], reads.max_times[place]
-            free_part, memoryless = reads.free_part[place], reads.memoryless[place]
+            reads = reads.at(shares.page_group_of_groups(self.bounds))
+            between = 1 / np.maximum(reads.rates, 1e-30)
+            free, max_times = reads.free, reads.max_times
+            free_part, memoryless = reads.variation()
         else:
             between = np.full(len(cached), len(reads.rates) / reads.rates.sum())
             free, max_times, free_part, memoryless = (
-                np.full(len(cached), reads.mean(values))
-                for values in (reads.free, reads.max_times, reads.free_part, reads.memoryless)
+                np.full(len(cached), reads.mean(values)) for values in (reads.free, reads.max_times, *reads.variation())
             )
-        wanted = _wanted(self.admission, between, self.slots)
-        window = between / missed
-        of_stream = shares.group_shares / shares.group_sizes
-        means = of_stream * window
-        enters = mixed_poisson_at_least(wanted, means * (1 - free_part), of_stream * free / missed, max_times)
-        # From an overwriting to the next read it is a random part of a cycle; if cycles have no memory, a whole one.
-        rest = 0.5 * (1 + memoryless)
-        late = self.handover_slots / between
-
-        def outside_cache(overwritten: Float64Array) -> Float64Array:
-            """Return how many cycles a key is not cached, `overwritten` being the chance to leave within a cycle."""
-            first = _enters_first(wanted, means, np.minimum(late, 1.0), overwritten)
-            first = (1 - memoryless) * first + memoryless * enters
-            visits: Float64Array = rest + np.maximum(late - 1, 0.0) + (1 - first) / np.maximum(enters, 1e-12)
-            return visits
-
-        outside = outside_cache(np.zeros(len(cached)))
-
-        def after(pace: Float64Array, leaving: float) -> Float64Array:
-            limit = pace / (pace + leaving)
-            kept: Float64Array = limit + (cached - limit) * np.exp(-pace - leaving)
-            return kept
-
-        def held(minus_log_leaving: float) -> float:
-            return float((shares.group_sizes * after(pace, float(np.exp(-minus_log_leaving)))).sum())
-
-        chances = np.minimum(after(tuples / window * np.maximum(enters, 1e-12), 0.0), _MAX_CACHED)
-        if float((shares.group_sizes * chances).sum()) <= self.capacity:
-            return chances, rest * (1 - memoryless) / outside
-        if self.at_random:
-            for _ in range(_ROUNDS_OF_LEAVING if self.handover_slots else 1):
-                pace = tuples / (window * outside)
-                leaving = float(np.exp(-where_rising_meets(held, self.capacity, -25.0, 40.0, precision=1e-7)))
-                if self.handover_slots:
-                    outside = outside_cache(-np.expm1(-leaving * window / tuples))
-            chances = np.minimum(after(pace, leaving), _MAX_CACHED)
-        else:
-            kept = np.cumsum(shares.group_sizes * chances) <= (1 - _LOSS_OF_LEAST_FREQUENT) * self.capacity
-            chances = np.where(kept, chances, 0.0)
-        return chances, rest * (1 - memoryless) / outside
-
-
-def _enters_first(
-    wanted: Float64Array, means: Float64Array, late: Float64Array, overwritten: Float64Array
-) -> Float64Array:
-    """Return the chance that a key enters again with the first read after it was overwritten.
-
-    It was overwritten at a random moment of a cycle. The read does not see what came in the last part `late` of the
-    cycle, which is still being handed over. If the key had entered at the cycle's start, it does see what was handed
-    over just then.
-    """
-    seen = 1 - late
-    first = seen * poisson_at_least_by_part(wanted, means * seen)
-    if not late.any():
-        return first
-    before = means * late
-    again = poisson_at_least_by_part(wanted, means) - late * poisson_at_least_by_part(wanted, before)
-    again += late * poisson_at_least(wanted, before)
-    chance: Float64Array = (1 - overwritten) * first + overwritten * again
-    return chance
+        return cached_after(
+            shares.group_sizes,
+            shares.group_shares / shares.group_sizes,
+            cached,
+            _wanted(self.admission, between, self.slots),
+            between,
+            free,
+            max_times,
+            free_part,
+            memoryless,
+            float(missed),
+            float(tuples),
+            float(self.handover_slots),
+            float(self.capacity),
+            self.at_random,
+        )
 
 
 def _wanted(admission: Admission, between: Float64Array, slots: int) -> Float64Array:

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from semistream.core.arrays import Float64Array, Int64Array
+from semistream.core.compile import kernel
 from semistream.generator import ZipfKeys
 from semistream_lab.cost.situation import Situation
 
@@ -37,7 +38,8 @@ class KeyShares:
         self.group_rows = (edges[:-1] + edges[1:] - 1) // 2
         """The row in the middle of each group, if ranks are sorted."""
         self._placed_rows = np.empty(0, dtype=np.int64)
-        self._placed_on = self._placed_for = self._placed_rows
+        self._placed_on = self._placed_for = self._inside_for = self._placed_rows
+        self._inside: tuple[Int64Array, Float64Array]
         if not self.sorted:
             rows = keys.keys_of(np.arange(1, master_rows + 1)) - 1
             by_row = np.empty(master_rows, dtype=np.float64)
@@ -63,16 +65,31 @@ class KeyShares:
         """Return the share of each page group that is not cached, `cached` being the chance of each group's keys."""
         if self.sorted:
             missed_before = np.concatenate([[0.0], np.cumsum(self.group_shares * (1.0 - cached))])
-            group = np.clip(np.searchsorted(self.rank_edges, bounds, side="right") - 1, 0, len(cached) - 1)
-            inside = self._by_rank[bounds] - self._by_rank[self.rank_edges[group]]
+            group, inside = self._bounds_inside_groups(bounds)
             shares: Float64Array = np.diff(missed_before[group] + inside * (1.0 - cached[group]))
             return np.maximum(shares, 0.0)
+        missed = np.diff(self._by_row[bounds])
         placed = self._placed_groups
-        by_key = self._placed_shares * np.repeat(cached[:placed], np.diff(self.rank_edges[: placed + 1]))
-        page_groups = len(bounds) - 1
-        taken = np.bincount(self._page_group_of_placed(bounds), weights=by_key, minlength=page_groups)
         spread = float((self.group_shares[placed:] * cached[placed:]).sum())
-        return np.maximum(np.diff(self._by_row[bounds]) - taken - spread * np.diff(bounds) / self.rows, 0.0)
+        _take_cached(
+            missed,
+            bounds,
+            spread / self.rows,
+            self._page_group_of_placed(bounds),
+            self._placed_shares,
+            self.rank_edges[: placed + 1],
+            cached,
+        )
+        return missed
+
+    def _bounds_inside_groups(self, bounds: Int64Array) -> tuple[Int64Array, Float64Array]:
+        """Return the group of ranks that each bound is in, and the share of its ranks before the bound."""
+        if self._inside_for is not bounds:
+            group = np.searchsorted(self.rank_edges, bounds, side="right") - 1
+            group = np.clip(group, 0, len(self.group_sizes) - 1)
+            self._inside = group, self._by_rank[bounds] - self._by_rank[self.rank_edges[group]]
+            self._inside_for = bounds
+        return self._inside
 
     def _page_group_of_placed(self, bounds: Int64Array) -> Int64Array:
         if self._placed_for is not bounds:
@@ -110,3 +127,24 @@ def _rank_edges(rows: int) -> Int64Array:
     steps = int(np.ceil(np.log(rows / _SINGLE_RANKS) / np.log(_BIN_GROWTH)))
     longer = np.unique(np.geomspace(_SINGLE_RANKS, rows, steps + 1).round().astype(np.int64))
     return np.concatenate([single, longer])
+
+
+@kernel
+def _take_cached(
+    missed: Float64Array,
+    bounds: Int64Array,
+    spread: float,
+    page_groups: Int64Array,
+    shares: Float64Array,
+    edges: Int64Array,
+    cached: Float64Array,
+) -> None:
+    """Subtract from the share of each page group what is cached, `spread` for each row and the placed ranks.
+
+    `page_groups` and `shares` are those of the placed ranks, which are in groups that start at `edges`.
+    """
+    for group in range(len(edges) - 1):
+        for rank in range(edges[group], edges[group + 1]):
+            missed[page_groups[rank]] -= shares[rank] * cached[group]
+    for place in range(len(missed)):
+        missed[place] = max(missed[place] - spread * (bounds[place + 1] - bounds[place]), 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from semistream.core.arrays import Float64Array
 from semistream.core.compile import kernel
-from semistream_lab.cost.root import where_rising_meets
+from semistream_lab.cost.root import rising_root
 
 
 def tuples_per_read_on_schedule(shares: Float64Array, slots: float) -> float:
@@ -29,10 +29,7 @@ def tuples_per_read_at_best(shares: Float64Array, slots: float) -> float:
     roots = np.sqrt(shares)
     highest = (2 * slots + len(shares)) / float(roots.min())
 
-    def waiting(scale: float) -> float:
-        return float((np.maximum(scale * roots, 1.0) - 1.0).sum()) / 2
-
-    scale = where_rising_meets(waiting, slots, 0.0, highest)
+    scale = float(_scale_for(roots, float(slots), highest))
     return 1.0 / float((shares / np.maximum(scale * roots, 1.0)).sum())
 
 
@@ -63,3 +60,19 @@ def _least_roots(sums: Float64Array, request_seconds: float, page_group_seconds:
             best = min(best, least[start] + np.sqrt(cost * max(0.0, sums[end] - sums[start])))
         least[end] = best
     return float(least[page_groups])
+
+
+@kernel
+def _waiting(scale: float, roots: Float64Array) -> float:
+    total = 0.0
+    for root in roots:
+        total += max(scale * root, 1.0) - 1.0
+    return total / 2
+
+
+_scale_of_waiting = rising_root(_waiting)
+
+
+@kernel
+def _scale_for(roots: Float64Array, slots: float, highest: float) -> float:
+    return _scale_of_waiting(roots, slots, 0.0, highest)
