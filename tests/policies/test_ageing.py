@@ -84,3 +84,9 @@ def test_what_is_remembered_is_counted_in_windows_of_the_size_there_is_now() -> 
     halvings(ageing, [0.5] * 3)
     ageing.resized(2.0)
     assert ageing.remembered == 6.0
+
+
+def test_a_doubtful_loss_of_uses_does_not_shorten_the_memory_but_keeps_it_from_lengthening() -> None:
+    ageing = SteadyAgeing(64)
+    at = [window for window in range(100) if ageing.after_window(TUPLES // 2, TUPLES, 0.0, 0.3)]
+    assert {after - before for before, after in pairwise(at)} == {4}

@@ -181,10 +181,11 @@ class Admission(ABC):
         """How many windows the counts of use stand for; 0 if that is unknown."""
         return 0.0
 
-    def age(self, answered: int, tuples: int, outdated: float) -> int:  # noqa: ARG002
+    def age(self, answered: int, tuples: int, outdated: float, perhaps_outdated: float = 0.0) -> int:  # noqa: ARG002
         """Learn at the end of a window how many of its tuples were answered; return how often to halve the past.
 
-        `outdated` is the share of those entries which should have been used several times recently but were not used.
+        `outdated` is the share of those entries which should have been used several times recently but were not used,
+        or the share of their uses that entries have lost; `perhaps_outdated` is the latter if it is doubtful.
         """
         return 0
 

@@ -15,6 +15,7 @@ from semistream_lab.caching.belady_min import min_hits
 from semistream_lab.caching.ours import frequent_lately_hits
 from semistream_lab.caching.simulated import SIMULATED
 from semistream_lab.workload import DriftingKeys
+from semistream_lab.workload.newest_keys import NewestKeys
 
 PLAIN: dict[str, Callable[[int], PlainCache]] = {
     "lru": PlainLru,
@@ -70,3 +71,10 @@ def test_the_engines_cache_follows_a_stream_that_drifts_slowly() -> None:
     keys = drifting.draw(1_600_000) - 1
     ours = frequent_lately_hits(keys, 20_000, 700, delay=3_500, first=800_000)
     assert ours > 1.1 * SIMULATED["lru"](keys, 20_000, 700, delay=3_500, first=800_000)
+
+
+def test_the_engines_cache_follows_keys_that_cool_from_the_moment_they_are_new() -> None:
+    newest = NewestKeys(ZipfKeys(20_000, 0.5, seed=3, ranks="shuffled"), 400_000)
+    keys = newest.draw(1_600_000) - 1
+    ours = frequent_lately_hits(keys, 20_000, 500, delay=2_500, first=800_000)
+    assert ours > 1.1 * SIMULATED["lru"](keys, 20_000, 500, delay=2_500, first=800_000)

@@ -133,6 +133,19 @@ class TupleCache:
         promising, unused = count_unused(self._frequencies, self._frequencies_before, self.count, _SEVERAL / part)
         return unused / promising if promising >= _ENOUGH else 0.0
 
+    def codes_used_below(self, most: float, max_sample: int) -> Int64Array:
+        """Return the codes of the better half of the entries, or a sample, but of none that was used `most` times."""
+        counts = self._frequencies[: self.count]
+        chosen = self._most_used(self.count // 2)
+        chosen = chosen[counts[chosen] < most]
+        return self._codes[chosen[:: max(1, -(-len(chosen) // max_sample))]]
+
+    def uses_of(self, codes: Int64Array) -> tuple[int, int]:
+        """Return how many of the codes are cached, and how often they were used in this window."""
+        slots = self._table.find(codes)
+        slots = slots[slots >= 0]
+        return len(slots), int((self._frequencies[slots] - self._frequencies_before[slots]).sum())
+
     @property
     def codes(self) -> Int64Array:
         """The codes of all entries; to be read only."""

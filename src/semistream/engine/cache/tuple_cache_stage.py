@@ -13,6 +13,7 @@ import pyarrow as pa
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
 from semistream.engine.cache.cache_stage import CacheStage, ResizableCache
+from semistream.engine.cache.followed_entries import FollowedEntries
 from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.cache.one_in import OneIn
 from semistream.engine.cache.tuple_cache import TupleCache
@@ -75,6 +76,7 @@ class CachedTuples(CacheStage):
         self._stats = stats
         self._one_in = one_in
         self._has_ranks = False
+        self._followed = FollowedEntries()
         self._answers_little = False
         """Whether it has answered next to nothing since that was a settled share."""
         self._looking, self._learning = OneIn(one_in, Random(seed)), OneIn(one_in, Random(seed + 1))
@@ -254,7 +256,8 @@ class CachedTuples(CacheStage):
             self._end_window(self._admission)
 
     def _end_window(self, admission: Admission) -> None:
-        halvings = admission.age(self._answered, self._tuples, self._outdated(admission.remembered_windows))
+        outdated = max(self._followed.surely_lost, self._outdated(admission.remembered_windows))
+        halvings = admission.age(self._answered, self._tuples, outdated, self._followed.lost)
         if self._one_in > 1:
             is_useless = self._answered < _NEXT_TO_NOTHING * self._tuples
             self._answers_little = is_useless and (self._answers_little or admission.is_settled)
@@ -272,6 +275,10 @@ class CachedTuples(CacheStage):
             and not self.is_sampled
         ):
             self.at_look(self._looked_at)
+        if halvings > 1 or self.is_sampled:
+            self._followed.forget()
+        else:
+            self._followed.look(self.cache, self._looked_at, self._windows, admission.remembered_windows)
         self.cache.age(halvings)
         self.cache.begin_window()
         self.began_full = self.cache.is_full

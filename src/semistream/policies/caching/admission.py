@@ -118,9 +118,9 @@ class FrequentLately(Admission):
         """How many windows the counts stand for."""
         return self._ageing.remembered
 
-    def age(self, answered: int, tuples: int, outdated: float) -> int:
+    def age(self, answered: int, tuples: int, outdated: float, perhaps_outdated: float = 0.0) -> int:
         """Halve what has been counted, if it is time."""
-        halvings = self._ageing.after_window(answered, tuples, outdated)
+        halvings = self._ageing.after_window(answered, tuples, outdated, perhaps_outdated)
         self._sketch.age(halvings)
         self._noise = int(np.median(self._sketch.estimate(_STRANGERS)))
         return halvings

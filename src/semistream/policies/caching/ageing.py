@@ -24,7 +24,7 @@ class SteadyAgeing:
     is steady, up to `max_windows` of them, and halve when it falls a little. When it falls by a tenth, the stream has
     changed: counts are then brought down to what they would be had they been halved all the time, and to nothing when
     it falls by a quarter. A stream that drifts at a steady pace shows a steady share, but a lower one than it could: so
-    the windows are also halved while entries that were used often are not used any more.
+    the windows are also halved while entries that were used often are not used any more, or all are used ever less.
     """
 
     def __init__(self, max_windows: int) -> None:
@@ -39,16 +39,17 @@ class SteadyAgeing:
         self.remembered = 0.0
         """How many windows of uses the counts stand for."""
 
-    def after_window(self, answered: int, tuples: int, outdated: float = 0.0) -> int:
+    def after_window(self, answered: int, tuples: int, outdated: float = 0.0, perhaps_outdated: float = 0.0) -> int:
         """Learn how many tuples of a window the cache has answered; return how often counts are to be halved.
 
-        `outdated` is the share of the often used entries that were not used any more.
+        `outdated` is the share of the often used entries that were not used any more, or of the uses that entries have
+        lost; `perhaps_outdated` is the latter if it is doubtful, which is enough for not lengthening the memory.
         """
-        halvings = self._halvings(answered, tuples, outdated)
+        halvings = self._halvings(answered, tuples, outdated, perhaps_outdated)
         self.remembered = (self.remembered + 1) / (1 << halvings)
         return halvings
 
-    def _halvings(self, answered: int, tuples: int, outdated: float) -> int:
+    def _halvings(self, answered: int, tuples: int, outdated: float, perhaps_outdated: float) -> int:
         share = answered / max(1, tuples)
         self._since += 1
         noise = _SIGNIFICANT * sqrt(self._usual * (1 - self._usual) / max(1, tuples))
@@ -69,7 +70,7 @@ class SteadyAgeing:
         if self._since < self._between:
             return 0
         self._since = 0
-        if steady and not self._was_outdated:
+        if steady and not self._was_outdated and perhaps_outdated <= _OUTDATED:
             self._between = min(self._max_between, 2 * self._between)
         self._was_outdated = False
         return 1
