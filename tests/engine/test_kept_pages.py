@@ -13,10 +13,12 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import Clock, ModelClock, WallClock
 from semistream.core.costs import PAPERS, SSD
 from semistream.engine.assembly import Assembly
+from semistream.engine.cache import balance
 from semistream.engine.cache.kept_pages import KeptPages, part_page_groups
 from semistream.engine.cache.tuples_and_pages import TuplesAndPages
 from semistream.engine.phases.stream_input import KeyInput
 from semistream.generator import AbsentKeys, Workload, ZipfKeys
+from semistream.policies.caching import Kept, PageMemory, PageUse, best_kept
 from semistream.store.memory import MemoryStore
 from semistream_lab.workload import DriftingKeys
 
@@ -163,3 +165,25 @@ def test_kept_pages_know_just_the_codes_of_the_pages_they_have(data: st.DataObje
         kept.find(codes, located, slots, 7, 6)
         expected = np.where(np.isin(located, list(there)), np.where(codes % 10 == 0, 7, 6), -1)
         assert np.array_equal(slots, expected)
+
+
+def comparisons(monkeypatch: pytest.MonkeyPatch, tuples: int) -> int:
+    """Return how often parts are compared in a join of a table of which none is worth keeping."""
+    times = 0
+
+    def compared(use: PageUse, memory: PageMemory) -> Kept | None:
+        nonlocal times
+        times += 1
+        return best_kept(use, memory)
+
+    monkeypatch.setattr(balance, "best_kept", compared)
+    assembly, _ = run(1.0, tuples, memory=TABLE_BYTES // 4)
+    assert kept_share(assembly) == 0.0
+    return times
+
+
+def test_parts_are_compared_ever_more_rarely_while_nothing_is_to_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    short, long = comparisons(monkeypatch, 300_000), comparisons(monkeypatch, 1_200_000)
+    assert 0 < short < long <= short + 4
+    monkeypatch.setattr(balance, "_MAX_PATIENCE", 1)
+    assert comparisons(monkeypatch, 1_200_000) > 3 * long

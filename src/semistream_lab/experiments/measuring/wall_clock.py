@@ -8,19 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from semistream.algorithms.registry import algorithm_named
+from semistream.core.arrays import Int64Array
 from semistream.core.errors import InvalidSettingError, SemistreamError
 from semistream.engine.recipe import Recipe
-from semistream.generator import Workload
+from semistream.generator import Workload, ZipfKeys
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
 from semistream_lab.cost.engine_times import EngineTimes, can_be_timed
 from semistream_lab.experiments.measuring import rates
-from semistream_lab.experiments.point import Point, Row, Scalar
+from semistream_lab.experiments.point import Law, Point, Row, Scalar
 from semistream_lab.experiments.predictions import TABLE_SIZES, cost_columns
 from semistream_lab.measurement import MAX_TUPLES, Measurement, measure
 from semistream_lab.workload.repeated_keys import RepeatedKeys
@@ -45,7 +47,7 @@ def run(point: Point, tables: Path) -> Row:
     if point.data != "zipf" or point.kind != "rate" or point.arrival_rate:
         raise InvalidSettingError("Real time is measured with saturated streams of generated keys: leave the rest out.")
     store, direct = _opened(tables / str(point.master_rows))
-    keys = rates.keys_of(point).draw(_DRAWN_KEYS)
+    keys = _drawn(point.master_rows, point.exponent, point.seed, point.ranks, point.law)
     parameters = rates.parameters_of(point)
     recipe = algorithm_named(point.algorithm)
     times = _engine_times(recipe, store, RepeatedKeys.of(keys), point, parameters) if point.option("timed", 1) else None
@@ -190,6 +192,12 @@ def read_seconds(rows: int, read_bytes: int, *, reads: int = 200, seed: int = 0)
                 store.read(np.array([first]), np.array([first + pages - 1]))
                 taken.append(time.perf_counter() - began)
     return float(np.median(taken)), direct
+
+
+@lru_cache(maxsize=1)
+def _drawn(master_rows: int, exponent: float, seed: int, ranks: Literal["sorted", "shuffled"], law: Law) -> Int64Array:
+    """Return the stream, which the algorithms that take turns at a place have in common."""
+    return ZipfKeys(master_rows, exponent, seed=seed, ranks=ranks, law=law).draw(_DRAWN_KEYS)
 
 
 @lru_cache(maxsize=2)
