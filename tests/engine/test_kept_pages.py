@@ -134,6 +134,19 @@ def test_pages_are_kept_in_real_time_within_the_bytes_that_are_allocated(threads
     assert kept_share(assembly) > 0.2
 
 
+def test_pages_cannot_come_between_the_question_for_page_groups_and_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def needs_page_groups(stage: TuplesAndPages) -> bool:
+        guarded.append(stage.cache.lock.locked())
+        return needs.__get__(stage)
+
+    guarded: list[bool] = []
+    needs = TuplesAndPages.needs_page_groups
+    monkeypatch.setattr(TuplesAndPages, "needs_page_groups", property(needs_page_groups))
+    run(0.0, 20_000, clock=WallClock(), threads=1)
+    assert guarded
+    assert all(guarded)
+
+
 def test_parts_are_long_enough_that_reading_beside_them_costs_little() -> None:
     latency_bytes = SSD.seek_seconds * SSD.bytes_per_second
     assert part_page_groups(10_000, 8_192, latency_bytes) == int(2 * latency_bytes / 8_192)

@@ -21,7 +21,7 @@ from semistream.engine.reading.joined_pages import JoinedPages
 from semistream.engine.reading.overlapping_page_groups import OverlappingPageGroups
 from semistream.engine.reading.page_groups import PageGroups, Runs
 from semistream.engine.reading.read_ahead import ReadAhead
-from semistream.store.contract import MasterStore, PageSet
+from semistream.store.contract import MasterStore, PageSet, PreparedRead
 from semistream.store.memory import MemoryStore
 from semistream.store.wrapping import WrappingStore
 from semistream.testing import FaultyStore
@@ -221,6 +221,37 @@ def test_a_read_that_hangs_does_not_keep_who_has_set_a_limit() -> None:
     ahead.close(0.01)
     assert ahead.is_loading
     store.go.set()
+
+
+class StuckBegunRead:
+    """A read that the store has begun by itself, and that ends only when it may."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def __call__(self) -> PageSet:
+        raise AssertionError("nobody asks for it")
+
+    def __del__(self) -> None:
+        self.go.wait(3)
+
+
+def test_a_begun_read_that_hangs_does_not_keep_who_has_set_a_limit() -> None:
+    class BeginningStore(WrappingStore):
+        def prepared_read(self, first_pages: np.ndarray, last_pages: np.ndarray) -> PreparedRead:
+            if 3 not in first_pages:
+                return super().prepared_read(first_pages, last_pages)
+            stuck = StuckBegunRead()
+            may_go.append(stuck.go)
+            return PreparedRead(1, stuck, lambda: True)
+
+    may_go: list[threading.Event] = []
+    ahead = ReadAhead(reader_of(BeginningStore(table())), WallClock())
+    ahead.read(np.array([1]), [np.array([3])])
+    began = time.monotonic()
+    ahead.close(0.01)
+    assert time.monotonic() - began < 2
+    may_go[0].set()
 
 
 def test_the_error_of_a_load_reaches_the_caller_and_frees_the_buffer() -> None:

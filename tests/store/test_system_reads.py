@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,7 +121,62 @@ def test_without_such_reads_a_thread_reads(monkeypatch: pytest.MonkeyPatch, refu
     requests = system_reads.requests_for(
         np.array([0], dtype=np.int32), np.array([0]), np.array([0]), np.array([[0, 4096, 0]]), memory
     )
-    assert reads.begin(requests, memory, lambda: None) is None
+    assert reads.begin(requests, memory) is None
+
+
+@pytest.mark.parametrize("interrupted", [0, 2, 3])  # io_setup, io_getevents, io_submit
+def test_a_signal_that_comes_as_a_call_ends_leaves_nothing_under_way(
+    store: MasterStore, monkeypatch: pytest.MonkeyPatch, interrupted: int
+) -> None:
+    made: list[int] = []
+
+    def interrupting(self: SystemReads, which: int, *arguments: object) -> int:
+        made.append(which)
+        if made.count(interrupted) > 1 and which == interrupted:
+            return -22  # nobody may wait for what has been heard of already
+        result = call(self, which, *arguments)
+        if which == interrupted:
+            raise KeyboardInterrupt
+        return result
+
+    call = SystemReads.call
+    store._files._system.close()  # type: ignore[attr-defined]
+    store._files._system = SystemReads()  # type: ignore[attr-defined]
+    monkeypatch.setattr(SystemReads, "call", interrupting)
+    prepared = store.prepared_read(np.array([0]), np.array([store.page_count - 1]))
+    with pytest.raises(KeyboardInterrupt):
+        _ = prepared.begin() and prepared.read()
+    assert made[-2:] == [interrupted, 1]  # io_destroy waits for what is under way
+    monkeypatch.undo()
+    prepared = store.prepared_read(np.array([0]), np.array([store.page_count - 1]))
+    assert prepared.begin()
+    assert len(prepared.read().codes) == ROWS
+
+
+def test_what_the_system_does_not_take_is_left_to_a_thread(store: MasterStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refusing(self: SystemReads, which: int, *arguments: object) -> int:
+        return -11 if which == 3 else call(self, which, *arguments)
+
+    call = SystemReads.call
+    prepared = store.prepared_read(np.array([0]), np.array([3]))
+    with monkeypatch.context() as patched:
+        patched.setattr(SystemReads, "call", refusing)
+        assert not prepared.begin()
+    assert len(prepared.read().codes) > 0
+    assert begun_reads_are_possible(store)
+
+
+def test_a_read_may_end_where_the_garbage_collection_drops_it_while_another_begins() -> None:
+    reads = SystemReads()
+
+    def collect() -> None:
+        with reads._lock:
+            reads.give_back(0)
+
+    collecting = threading.Thread(target=collect, daemon=True)
+    collecting.start()
+    collecting.join(5)
+    assert not collecting.is_alive()
 
 
 def test_an_error_of_a_begun_read_is_for_who_waits_for_it() -> None:

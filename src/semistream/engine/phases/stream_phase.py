@@ -183,9 +183,9 @@ class StreamPhase:
             self._waits.arrive(chunk, self._used, consumed)
             operations = self._entrance.count(consumed, consumed)
         else:
-            if page_groups is None and cache.needs_page_groups:
-                page_groups = self._locate(codes)
             with cache.guard:
+                if page_groups is None and cache.needs_page_groups:
+                    page_groups = self._locate(codes)
                 slots = cache.probe(codes, _NO_PAGE_GROUPS if page_groups is None else page_groups)
                 of_hits, answered, misses, consumed = split_arrivals(
                     slots, room, limit_seconds, self._hit_seconds, self._miss_seconds

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from queue import SimpleQueue
+from threading import Thread
 
 import numpy as np
 
@@ -144,7 +145,13 @@ class ReadAhead:
 
     def close(self, max_seconds: float | None = None) -> None:
         """Wait for the reads that are under way, each for so long at most, and end the threads."""
-        self._loading.clear()
+        # What the store reads by itself comes to its end when it is dropped.
+        if max_seconds is None:
+            self._loading.clear()
+        else:
+            dropping = Thread(target=self._loading.clear, name="semistream-drop", daemon=True)
+            dropping.start()
+            dropping.join(max_seconds)
         self._loaders.close(max_seconds)
 
     def _begin(self, page_groups: Int64Array) -> _Loading:

@@ -53,10 +53,12 @@ class DescriptorReads(OpenFiles, DataReads):
         if not self.direct or not self.keeps_all:
             return None
         numbers, offsets = file_of(extents[:, 0]), offset_of(extents[:, 0])
-        requests = requests_for(self.borrow(()), numbers, offsets, extents, memory)
-        begun = self._system.begin(requests, memory, lambda: self.give_back(()))
-        if begun is None:
+        descriptors = self.borrow(())
+        try:
+            begun = self._system.begin(requests_for(descriptors, numbers, offsets, extents, memory), memory)
+        finally:
             self.give_back(())
+        if begun is None:
             return None
         ends = np.array([file.size_bytes for file in self.needed], dtype=np.int64)
         expected = np.minimum(extents[:, 1], ends[numbers] - offsets)

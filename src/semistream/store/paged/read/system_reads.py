@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import errno
 import platform
-from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 import numpy.typing as npt
@@ -49,17 +48,21 @@ class SystemReads:
 
     def __init__(self) -> None:
         self._calls = _CALLS.get(platform.machine())
-        self._lock = Lock()
+        self._lock = RLock()
+        """Taken again where the garbage collection drops a read while it is held."""
         self._idle: list[int] = []
         """Contexts in which no read is under way."""
         self._closed = False
 
-    def begin(self, requests: npt.NDArray[np.void], memory: UInt8Array, ended: Callable[[], None]) -> BegunRead | None:
-        """Begin to read into `memory`, and call `ended` when none of the reads is under way any more."""
+    def begin(self, requests: npt.NDArray[np.void], memory: UInt8Array) -> BegunRead | None:
+        """Begin to read into `memory`; the descriptors may be closed afterwards."""
         if self._calls is None or len(requests) > MAX_EXTENTS:
             return None
         context = self._context()
-        return BegunRead(self, context, requests, memory, ended) if context is not None else None
+        if context is None:
+            return None
+        begun = BegunRead(self, context, requests, memory)
+        return begun if begun.submit() else None
 
     def close(self) -> None:
         """Give everything back to the system, what is under way when it has ended."""
@@ -78,7 +81,7 @@ class SystemReads:
         self.destroy(context)
 
     def destroy(self, context: int) -> None:
-        """Give a context back to the system, when nothing in it is under way any more."""
+        """Give a context back to the system, after waiting for what is under way in it."""
         self.call(1, ctypes.c_ulong(context))
 
     def call(self, which: int, *arguments: object) -> int:
@@ -96,43 +99,59 @@ class SystemReads:
             if self._idle:
                 return self._idle.pop()
         context = ctypes.c_ulong(0)
-        begun = self.call(0, ctypes.c_long(MAX_EXTENTS), ctypes.byref(context))
+        try:
+            begun = self.call(0, ctypes.c_long(MAX_EXTENTS), ctypes.byref(context))
+        except BaseException:  # of a signal's handler
+            if context.value:
+                self.destroy(context.value)
+            raise
         return context.value if begun >= 0 else None
 
 
 class BegunRead:
     """Some extents on their way into memory, which is held until none of them is under way."""
 
-    def __init__(
-        self,
-        system: SystemReads,
-        context: int,
-        requests: npt.NDArray[np.void],
-        memory: UInt8Array,
-        ended: Callable[[], None],
-    ) -> None:
+    def __init__(self, system: SystemReads, context: int, requests: npt.NDArray[np.void], memory: UInt8Array) -> None:
         self._system = system
         self._context = context
         self._requests = requests
         self._memory = memory
-        self._ended = ended
         self._results = np.full(len(requests), -1, dtype=np.int64)
-        places = requests.ctypes.data + np.arange(len(requests), dtype=np.uint64) * np.uint64(_REQUEST.itemsize)
         self._under_way = 0
-        while self._under_way < len(requests):
-            rest = np.ascontiguousarray(places[self._under_way :])
-            begun = system.call(3, ctypes.c_ulong(context), ctypes.c_long(len(rest)), ctypes.c_void_p(rest.ctypes.data))
-            if begun <= 0:
-                break
-            self._under_way += begun
+
+    def submit(self) -> bool:
+        """Begin to read; False if the system has taken none of the extents, and none is under way."""
+        places = self._requests.ctypes.data + np.arange(len(self._requests), dtype=np.uint64) * np.uint64(
+            _REQUEST.itemsize
+        )
+        is_begun = False
+        try:
+            while self._under_way < len(places):
+                rest = np.ascontiguousarray(places[self._under_way :])
+                begun = self._system.call(
+                    3, ctypes.c_ulong(self._context), ctypes.c_long(len(rest)), ctypes.c_void_p(rest.ctypes.data)
+                )
+                if begun <= 0:
+                    break
+                self._under_way += begun
+            is_begun = self._under_way > 0 or not len(places)
+        finally:
+            if not is_begun:
+                self._end(is_known=False)
+        return is_begun
 
     def wait(self) -> Int64Array:
         """Wait until nothing is under way; return how many bytes each extent has brought, below 0 if it failed."""
         if self._context:
-            self._finish()
+            is_known = False
+            try:
+                is_known = self._have_all_come()
+            finally:
+                self._end(is_known=is_known)
         return self._results
 
-    def _finish(self) -> None:
+    def _have_all_come(self) -> bool:
+        """Wait for all; False if the system does not say of all of them that they have ended."""
         while self._under_way:
             events = np.empty(self._under_way, dtype=_EVENT)
             counts = ctypes.c_long(self._under_way)
@@ -140,14 +159,18 @@ class BegunRead:
                 2, ctypes.c_ulong(self._context), counts, counts, ctypes.c_void_p(events.ctypes.data), None
             )
             if ended < 0:
-                self._system.destroy(self._context)  # which waits for what is under way
-                break
+                return False
             self._results[events["place"][:ended].astype(np.int64)] = events["result"][:ended]
             self._under_way -= ended
+        return True
+
+    def _end(self, *, is_known: bool) -> None:
+        """Let the context go; where it is not known whether all has ended, as after a signal, wait for it first."""
+        context, self._context = self._context, 0
+        if is_known:
+            self._system.give_back(context)
         else:
-            self._system.give_back(self._context)
-        self._context = 0
-        self._ended()
+            self._system.destroy(context)
 
     def __del__(self) -> None:
         # The system must not write into memory that others have by then.
