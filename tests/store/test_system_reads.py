@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from semistream.core.errors import CorruptTableError, SemistreamError
+from semistream.engine.reading import loaders
 from semistream.engine.reading.loaders import BegunLoad
 from semistream.master_table import MasterTable
 from semistream.store.contract import MasterStore
@@ -186,14 +186,21 @@ def test_an_error_of_a_begun_read_is_for_who_waits_for_it() -> None:
     assert isinstance(BegunLoad(fails).outcome(), CorruptTableError)  # type: ignore[arg-type]
 
 
-def test_a_read_is_timed_only_if_somebody_waited_for_its_end() -> None:
-    waited, there = BegunLoad(lambda: time.sleep(0.01)), BegunLoad(lambda: None)  # type: ignore[arg-type,return-value]
-    time.sleep(0.005)
+def test_a_read_is_timed_only_if_somebody_waited_for_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+
+    def pass_seconds(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(loaders.time, "perf_counter", lambda: now)
+    waited, there = BegunLoad(lambda: pass_seconds(0.01)), BegunLoad(lambda: None)  # type: ignore[arg-type,return-value]
+    pass_seconds(0.005)
     waited.outcome()
     there.outcome()
     assert waited.is_timed
     assert not there.is_timed
-    assert waited.ended - waited.began >= 0.015  # from its beginning on
+    assert waited.ended - waited.began == pytest.approx(0.015)  # from its beginning on
 
 
 def test_requests_have_the_size_that_the_system_expects() -> None:
