@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from far_folder import FarFolder, read_stretches, tiered_folder, trusted_stretches
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from semistream.core import file_system
@@ -173,12 +173,32 @@ def test_a_block_that_is_used_often_outlives_those_that_are_read_once(place: Tie
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from(["read", "read", "read", "expect", "damage", "hole", "map", "again"]), max_size=15))
+@example(
+    [
+        "again",
+        "expect",
+        "map",
+        "read",
+        "map",
+        "damage",
+        "again",
+        "hole",
+        "expect",
+        "read",
+        "expect",
+        "damage",
+        "read",
+        "map",
+        "read",
+    ]
+)
 def test_random_reads_evictions_and_damages_give_the_right_bytes(steps: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         content = far_object(folder)
         place = tiered_folder(folder, BUDGET_BYTES)
         chance = np.random.default_rng(len(steps))
+        added_bytes = 0
         for step in ["read", *steps]:
             lengths = chance.integers(1, 3 * BLOCK_BYTES, 6)
             offsets = chance.integers(0, SIZE_BYTES - lengths)
@@ -191,11 +211,14 @@ def test_random_reads_evictions_and_damages_give_the_right_bytes(steps: list[str
                 (path,), (blocks,) = tier_files(folder, ".map"), tier_files(folder, ".blocks")
                 states = np.frombuffer(path.read_bytes()[4096:4137], dtype=np.uint8)
                 at = int(chance.choice(np.flatnonzero(states == PRESENT)))
+                before_bytes = disk_bytes(folder)
                 with (path if step == "map" else blocks).open("r+b") as file:
                     file.seek(4096 + int(chance.integers(0, 41)) if step == "map" else at * BLOCK_BYTES)
                     file.write(bytes(10_000) if step == "hole" else b"\2")
+                # Where a damaged map says that a block is there, damage to that block puts something there.
+                added_bytes += disk_bytes(folder) - before_bytes
             assert (trusted_stretches(place, "data", offsets, lengths, expected) == expected).all()
-            assert disk_bytes(folder) <= BUDGET_BYTES
+            assert disk_bytes(folder) <= BUDGET_BYTES + added_bytes
 
 
 @pytest.mark.parametrize("suffix", [".map", ".blocks"])
