@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from far_folder import FarFolder, read_stretches, tiered_folder, trusted_stretches
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semistream.core import file_system
@@ -173,25 +173,6 @@ def test_a_block_that_is_used_often_outlives_those_that_are_read_once(place: Tie
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from(["read", "read", "read", "expect", "damage", "hole", "map", "again"]), max_size=15))
-@example(
-    [
-        "again",
-        "expect",
-        "map",
-        "read",
-        "map",
-        "damage",
-        "again",
-        "hole",
-        "expect",
-        "read",
-        "expect",
-        "damage",
-        "read",
-        "map",
-        "read",
-    ]
-)
 def test_random_reads_evictions_and_damages_give_the_right_bytes(steps: list[str]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

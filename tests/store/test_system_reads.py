@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
+import platform
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,27 +25,41 @@ from semistream.store.paged.read.system_reads import MAX_EXTENTS, SystemReads
 ROWS = 20_000
 
 
+def _takes_direct_reads(folder: Path) -> bool:
+    """Ask the system, not what is tested, whether the file system reads past the page cache."""
+    path = folder / "probe"
+    path.write_bytes(bytes(4096))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError:
+        return False
+    try:
+        return os.preadv(descriptor, [mmap.mmap(-1, 4096)], 0) == 4096
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _has_asynchronous_reads() -> bool:
+    """Ask the system for a context, not what is tested."""
+    setup, destroy = {"x86_64": (206, 207), "aarch64": (0, 1)}.get(platform.machine(), (-1, -1))
+    context, system = ctypes.c_ulong(0), ctypes.CDLL(None)
+    if setup < 0 or system.syscall(ctypes.c_long(setup), ctypes.c_long(1), ctypes.byref(context)) < 0:
+        return False
+    system.syscall(ctypes.c_long(destroy), context)
+    return True
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MasterStore]:
-    rows = pa.table({"key": np.arange(ROWS, dtype=np.int64), "name": [f"row {key}" for key in range(ROWS)]})
-    table = MasterTable.build(rows, tmp_path / "master", "key", page_bytes=1024)
-    try:
-        opened = table.open(direct=True)
-    except SemistreamError:
+    if not _takes_direct_reads(tmp_path):
         pytest.skip("the file system refuses direct reads")
-    with opened:
-        yield opened
-
-
-def begun_reads_are_possible(store: MasterStore) -> bool:
-    prepared = store.prepared_read(np.array([0]), np.array([0]))
-    return prepared.begin() and len(prepared.read().codes) > 0
-
-
-@pytest.fixture(autouse=True)
-def _possible(store: MasterStore) -> None:
-    if not begun_reads_are_possible(store):
+    if not _has_asynchronous_reads():
         pytest.skip("this system has no asynchronous reads")
+    rows = pa.table({"key": np.arange(ROWS, dtype=np.int64), "name": [f"row {key}" for key in range(ROWS)]})
+    with MasterTable.build(rows, tmp_path / "master", "key", page_bytes=1024).open(direct=True) as opened:
+        yield opened
 
 
 def test_several_begun_reads_bring_what_reads_do_in_any_order(store: MasterStore) -> None:
@@ -163,7 +180,7 @@ def test_what_the_system_does_not_take_is_left_to_a_thread(store: MasterStore, m
         patched.setattr(SystemReads, "call", refusing)
         assert not prepared.begin()
     assert len(prepared.read().codes) > 0
-    assert begun_reads_are_possible(store)
+    assert store.prepared_read(np.array([0]), np.array([0])).begin()
 
 
 def test_a_read_may_end_where_the_garbage_collection_drops_it_while_another_begins() -> None:
