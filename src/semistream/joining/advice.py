@@ -13,7 +13,7 @@ from semistream.core.arrays import Int64Array
 from semistream.core.budget import MemoryBudget
 from semistream.core.errors import InvalidSettingError, UnknownColumnError
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS, CacheStage
 from semistream.engine.output.output_plan import plan_output
 from semistream.engine.reading.misses import Misses
 from semistream.engine.sizing.ordered_sizes import CHUNK_ROW_BYTES
@@ -32,7 +32,6 @@ _MIN_WARM_ROWS = 2_000_000
 _WARM_FILLS = 16
 """A cache counts as warm after so many times as many rows as it holds; from then on it gains little."""
 _LOOKED_UP_ROWS = 20_000
-_NO_PAGES = np.empty(0, dtype=np.int32)
 _NO_COLUMNS = pa.schema([])
 
 
@@ -160,7 +159,7 @@ def _hits(cache: CacheStage, codes: Int64Array) -> int:
     missing = np.arange(len(codes))
     is_probed = cache.decide_to_look()
     if is_probed:
-        slots = cache.probe(codes, _NO_PAGES)
+        slots = cache.probe(codes, NO_PAGE_GROUPS)
         missing = np.flatnonzero(slots < 0)
         hits = len(codes) - len(missing)
         cache.count_use(slots[slots >= 0].astype(np.int64))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from semistream.core.arrays import Int32Array, Int64Array
 from semistream.core.compile import kernel
 from semistream.core.stats import JoinStats
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS
 from semistream.engine.cache.tuple_cache import TupleCache
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.policies.caching import FrequentLately, LessUsedOverwrite
@@ -50,7 +51,7 @@ def engine_cache_hits(
     hits = 0
     for start in range(0, len(keys), chunk):
         codes = keys[start : start + chunk]
-        slots = stage.probe(codes, _NO_PAGES)
+        slots = stage.probe(codes, NO_PAGE_GROUPS)
         found = slots >= 0
         stage.count_use(slots[found].astype(np.int64))
         hits += int(found[max(0, first - start) :].sum())
@@ -63,9 +64,6 @@ def engine_cache_hits(
                 asks[due] = 0
                 stage.learn(due, asked, np.ones(len(due), dtype=np.int64), _bare)
     return hits
-
-
-_NO_PAGES = np.empty(0, dtype=np.int32)
 
 
 def _bare(places: Int64Array) -> Iterator[tuple[Int64Array, pa.RecordBatch | None]]:

@@ -13,7 +13,7 @@ from semistream.core.budget import MemoryBudget
 from semistream.core.clock import WallClock
 from semistream.core.costs import SSD, CostProfile
 from semistream.engine.assembly import Assembly
-from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS, CacheStage
 from semistream.engine.phases.arrivals import split_arrivals
 from semistream.engine.phases.stream_input import Chunk
 from semistream.engine.reading.matching import match
@@ -27,7 +27,6 @@ from semistream_lab.cost.bare_rounds import BareRounds
 _STEPS_AT_ONCE = 4
 _FREQUENT_FIRST_PAGE = 1.0
 _NOT_IN_ROUNDS = ("demandjoin", "oracle")
-_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 
 
 @dataclass
@@ -248,7 +247,7 @@ class EngineTimes:
 
     def _probed(self, cache: CacheStage, codes: Int64Array, rows: Int64Array, room: int) -> tuple[Int64Array, int]:
         """Return which tuples the cache does not answer, and how many of them have a place."""
-        slots = cache.probe(codes, self._reader.locate(codes) if cache.needs_page_groups else _NO_PAGE_GROUPS)
+        slots = cache.probe(codes, self._reader.locate(codes) if cache.needs_page_groups else NO_PAGE_GROUPS)
         hits, answered, misses, consumed = split_arrivals(slots, room, float("inf"), 0.0, 0.0)
         if len(hits):
             cache.answer(codes, self._chunk, rows, hits, answered, None)

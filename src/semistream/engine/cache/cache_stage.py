@@ -21,7 +21,8 @@ from semistream.engine.waiting.waiting_tuples import Drained, WaitingTuples
 from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
 
-_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
+NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
+"""For a stage that does not need those of the tuples."""
 _HOLDS_PAGES = "this stage holds pages"
 
 
@@ -118,7 +119,7 @@ class CacheStage(ABC):
         """
         raise AssertionError("this stage does not probe on arrival")
 
-    def arrived(self, count: int, missed: Int32Array = _NO_PAGE_GROUPS) -> None:  # noqa: B027
+    def arrived(self, count: int, missed: Int32Array = NO_PAGE_GROUPS) -> None:  # noqa: B027
         """Learn that so many tuples have been probed and are answered or wait now; these page groups were `missed`."""
 
     def answer_waiting(self, waiting: WaitingTuples) -> list[tuple[Drained, PageSet]]:  # noqa: ARG002

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stage import CacheStage, ResizableCache
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS, CacheStage, ResizableCache
 from semistream.engine.cache.followed_entries import FollowedEntries
 from semistream.engine.cache.hot_rows import HotRows
 from semistream.engine.cache.one_in import OneIn
@@ -33,7 +33,6 @@ _MAX_PART = 0.25
 """Entries are outdated if they were not used in a window that is at most this part of what their counts stand for."""
 _NEXT_TO_NOTHING = 0.05
 _NONE = np.empty(0, dtype=np.int64)
-_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 _NOTHING_WAITS = WaitingTuples(1, 64)
 
 
@@ -249,7 +248,7 @@ class CachedTuples(CacheStage):
                 rows, matches = rows[: batch.num_rows], matches[: batch.num_rows]
             self._note(self.cache.admit(pages.codes[rows], matches, batch, absent=False))
 
-    def arrived(self, count: int, missed: Int32Array = _NO_PAGE_GROUPS) -> None:  # noqa: ARG002
+    def arrived(self, count: int, missed: Int32Array = NO_PAGE_GROUPS) -> None:  # noqa: ARG002
         """Age after windows of tuples."""
         self._tuples += count
         if self._admission is not None and self._admission.window and self._tuples >= self._admission.window:

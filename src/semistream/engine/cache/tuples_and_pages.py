@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS
 from semistream.engine.cache.kept_pages import KeptPages
 from semistream.engine.cache.tuple_cache_stage import CachedTuples
 from semistream.engine.reading.group_reader import PageGroupReader
 from semistream.engine.waiting.waiting_tuples import Drained
 from semistream.policies.contract import Queue
 from semistream.store.contract import PageSet
-
-_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 
 
 class TuplesAndPages(CachedTuples):
@@ -61,7 +60,7 @@ class TuplesAndPages(CachedTuples):
         absent = int((slots == self.cache.absent_slot).sum())
         return absent + super().count_use(of_cache)
 
-    def arrived(self, count: int, missed: Int32Array = _NO_PAGE_GROUPS) -> None:
+    def arrived(self, count: int, missed: Int32Array = NO_PAGE_GROUPS) -> None:
         """Count what the tuples asked for, and age after windows of those that no kept page answers."""
         if self._probed is not None:
             page_groups, slots = self._probed

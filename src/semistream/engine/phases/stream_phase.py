@@ -8,7 +8,7 @@ import numpy as np
 
 from semistream.core.arrays import Int64Array
 from semistream.core.costs import NO_COSTS
-from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS, CacheStage
 from semistream.engine.loop_parts import LoopParts
 from semistream.engine.output.output import Output
 from semistream.engine.phases.arrivals import split_arrivals
@@ -18,7 +18,6 @@ from semistream.engine.phases.stream_input import Chunk, StreamInput
 from semistream.engine.waiting.waits import Waits
 
 _ANY = 2**62
-_NO_PAGE_GROUPS = np.empty(0, dtype=np.int32)
 
 
 class StreamPhase:
@@ -186,7 +185,7 @@ class StreamPhase:
             with cache.guard:
                 if page_groups is None and cache.needs_page_groups:
                     page_groups = self._locate(codes)
-                slots = cache.probe(codes, _NO_PAGE_GROUPS if page_groups is None else page_groups)
+                slots = cache.probe(codes, NO_PAGE_GROUPS if page_groups is None else page_groups)
                 of_hits, answered, misses, consumed = split_arrivals(
                     slots, room, limit_seconds, self._hit_seconds, self._miss_seconds
                 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from semistream.core.arrays import BoolArray, Int32Array, Int64Array
 from semistream.core.stats import JoinStats
-from semistream.engine.cache.cache_stage import CacheStage
+from semistream.engine.cache.cache_stage import NO_PAGE_GROUPS, CacheStage
 from semistream.engine.reading.fetched_ahead import FetchedAhead
 from semistream.engine.reading.misses import ChunkKeys, Misses, only_array
 from semistream.engine.reading.page_look_up import PageRowReader
@@ -21,7 +21,6 @@ from semistream.engine.rows.row_sizes import cuts
 from semistream.store.contract import MasterStore
 from semistream.store.found_rows import AskedKeys, FoundRows, RowReader, no_rows_found
 
-_NO_PAGES = np.empty(0, dtype=np.int32)
 _ROW_BYTES = 64
 """What it takes to compare two keys, besides the bytes of texts."""
 _ABSENT_AT_ONCE = 4096
@@ -115,7 +114,7 @@ class ChunkLookUp:
             slots = None
             missing = np.arange(len(codes)) if usable is None else np.flatnonzero(usable)
         else:
-            slots = cached.probe(codes, _NO_PAGES)
+            slots = cached.probe(codes, NO_PAGE_GROUPS)
             if keys is not None:
                 self._forget_other_keys(cached, slots, usable, keys)
             missing = np.flatnonzero(slots < 0 if usable is None else (slots < 0) & usable)
@@ -150,7 +149,7 @@ class ChunkLookUp:
             return
         missing = np.ones(len(codes), dtype=np.bool_) if usable is None else usable
         if self._cached is not None and not self._cached.is_sampled:
-            missing = missing & (self._cached.probe(codes, _NO_PAGES) < 0)
+            missing = missing & (self._cached.probe(codes, NO_PAGE_GROUPS) < 0)
         asked = np.unique(codes[missing])
         pages = self._store.locate(asked)
         readable, _ = self._readable(pages)

@@ -29,10 +29,9 @@ def run_buffers_for(costs: CostProfile, memory: int, *, on_model_clock: bool, ac
 
     The next read is asked for while the last one is on its way, so a read of twice the bytes that come in the latency
     of a request hides most of that. More would only take memory from waiting tuples. In real time a round of the loop
-    takes its time whatever it reads, which counts like latency; and of two reads ahead one can be checked while the
-    other comes. By the bytes we allocate there are four buffers then, and little memory has other uses before them. As
-    the papers count there are three, and so few tuples wait for what a read brings that it pays to bring more: where
-    three such buffers would be too much of the memory, there are two, and larger ones.
+    takes its time whatever it reads, which counts like latency, and two reads are under way while a third is joined. By
+    the bytes we allocate there are four buffers then, as the output may still need one; as the papers count there are
+    three, which have less of the memory each, because fewer tuples can wait in it.
     """
     if on_model_clock:
         return RunBuffers(_wanted_share(costs, 0.0, memory, _MAX_RUNS_SHARE), 1)
